@@ -22,10 +22,10 @@ class ManualClock:
         return self.used
 
     def advance(self, seconds: float) -> None:
-        """Lets so many seconds pass on both clocks."""
+        """Moves both clocks on by `seconds`."""
         self._monotonic += seconds
         self._wall += seconds
 
     def jump(self, seconds: float) -> None:
-        """Moves the wall clock alone, forwards or back, as an operator or a time server does."""
+        """Moves the wall clock alone by `seconds`, forwards or back, as an operator or a time server does."""
         self._wall += seconds

@@ -24,14 +24,14 @@ from ..assembly.embedded import EmbeddedStores
 from ..stores.sqlite import file as sqlite
 from .clock import ManualClock
 
-#: Of a commit.
+#: Side of a commit.
 SIDES = ("before", "after")
 #: Seconds that a story may take from a start to its end or its crash.
 PATIENCE = 20.0
 
 
 class Crash(BaseException):
-    """The process dies here."""
+    """Death of the process, raised in the place where it happens."""
 
 
 class Point(NamedTuple):
@@ -52,18 +52,19 @@ class At(NamedTuple):
 
 
 class CrashStory(Protocol):
-    """A story, whose memory outlives the crash: it is what the world was told. `clock` goes on too."""
+    """A story whose memory outlives the crash, as the memory of its callers does. `clock` goes on too."""
 
     clock: ManualClock
 
     async def act(self, stores: Any) -> None:
-        """Does what is left to do. Called again after a crash; everything in it may have happened without an answer."""
+        """Does the rest of the work. After a crash it is called again: everything in it may have happened without an
+        answer."""
 
     async def check(self, stores: Any) -> None:
-        """Asserts what holds at every moment, right after a start."""
+        """Asserts the laws of every moment, right after a start."""
 
     async def end(self, stores: Any) -> None:
-        """Asserts what holds once everything is done."""
+        """Asserts the laws of the end, once everything is done."""
 
 
 class CrashPoints:
@@ -77,14 +78,14 @@ class CrashPoints:
         self._loop = asyncio.get_running_loop()
 
     def before(self, point: Point) -> None:
-        """Called in a writer when it is about to commit."""
+        """Notes the point of a writer that is about to commit, or ends it there if asked to."""
         if not self._dead:
             self.passed.append(point)
         if self._dead or self._at == (len(self.passed) - 1, False):
             self._die()
 
     def after(self) -> None:
-        """Called in a writer when it committed. A write of another file may have died meanwhile."""
+        """Ends a writer that just committed if asked to, or if a write of another file has died meanwhile."""
         if self._dead or self._at == (len(self.passed) - 1, True):
             self._die()
 
@@ -94,11 +95,11 @@ class CrashPoints:
         raise Crash
 
     def file(self) -> type[sqlite.SqliteFile]:
-        """The class of files that pass by here."""
+        """The class of files whose writers pass these points."""
         points = self
 
         class CrashingFile(sqlite.SqliteFile):
-            """A file whose writer may die around a commit. Nothing is synced: what dies is a process, not a machine."""
+            """A file whose writer may die around a commit. Nothing is synced: a process dies, not a machine."""
 
             def __init__(self, path: Path, schema: str, *, name: str, synchronous: str = "OFF") -> None:
                 super().__init__(path, schema, name=name, synchronous="OFF")
@@ -141,7 +142,7 @@ Opening = Callable[[Path, ManualClock, type[sqlite.SqliteFile]], contextlib.Abst
 
 
 def embedded(folder: Path, clock: ManualClock, file: type[sqlite.SqliteFile]) -> EmbeddedStores:
-    """The embedded stores alone."""
+    """Opens the embedded stores alone."""
     return EmbeddedStores(folder, clock=clock, file=file)
 
 
@@ -182,7 +183,8 @@ async def passed(make: Callable[[], CrashStory], folder: Path, *, opening: Openi
 
 
 async def _tell(story: CrashStory, folder: Path, opening: Opening, *crashes: At) -> list[Point]:
-    """With these crashes, one after the other; returns the points of the last process, which ends the story."""
+    """Tells the story with these crashes, one after the other. Returns the points of the last process, which ends the
+    story."""
     for number, at in enumerate(crashes):
         points = CrashPoints(at)
         await _run(story, folder, opening, points, check=number > 0)
@@ -194,7 +196,7 @@ async def _tell(story: CrashStory, folder: Path, opening: Opening, *crashes: At)
 
 
 async def _run(story: CrashStory, folder: Path, opening: Opening, points: CrashPoints, *, check: bool = False) -> None:
-    """From a start to the story's end, or to the crash."""
+    """Runs a process from its start to the story's end, or to the crash."""
     async with opening(folder, story.clock, points.file()) as stores, asyncio.timeout(PATIENCE):
         if check:
             await story.check(stores)

@@ -1,4 +1,4 @@
-"""A disk whose power may be cut at any moment, for whatever writes SQLite files in this process.
+"""A disk whose power may be cut at any moment, for all SQLite files that this process writes.
 
 SQLite does its input and output through a VFS, a table of C functions. Here a copy of the usual one becomes the
 default: it passes everything on and notes each write, truncation, sync and deletion. From the notes a folder is made as
@@ -48,8 +48,8 @@ class _Methods(ctypes.Structure):
     ]
 
 
-class What(IntEnum):
-    """The deeds that are done to a file."""
+class OperationKind(IntEnum):
+    """Kinds of operations on a file."""
 
     WRITE = 0
     TRUNCATE = 1
@@ -58,17 +58,17 @@ class What(IntEnum):
 
 
 class DiskOperation(NamedTuple):
-    """One thing that was done. `at`: the offset of a write, the new size of a truncation."""
+    """One operation on a file. `at`: the offset of a write, or the new size of a truncation."""
 
-    what: What
+    what: OperationKind
     name: str
     at: int = 0
     data: bytes = b""
 
 
 class RecordedDisk:
-    """Notes what is done to the SQLite files right in a folder that are opened while this context lasts. One at a time.
-    Entering raises NoShim where that cannot be."""
+    """Recorder of the operations on SQLite files right in a folder that are opened while this context lasts. One at a
+    time. Entering raises NoShim where that cannot be."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -84,40 +84,41 @@ class RecordedDisk:
         _shim().recorder = None
 
     def opened(self, file: int, path: bytes | None) -> None:
-        """SQLite opened a file, or made an unnamed one."""
+        """Notes that SQLite opened a file, or made an unnamed one."""
         self._names.pop(file, None)
         if path and Path(path.decode()).parent == self.folder:
             self._names[file] = Path(path.decode()).name
 
-    def did(self, file: int, what: What, at: int = 0, data: bytes = b"") -> None:
-        """SQLite did something to an open file, and it worked."""
+    def did(self, file: int, what: OperationKind, at: int = 0, data: bytes = b"") -> None:
+        """Notes an operation on an open file that worked."""
         if name := self._names.get(file):
             with self._lock:
                 self.deeds.append(DiskOperation(what, name, at, data))
 
     def deleted(self, path: bytes) -> None:
-        """SQLite deleted a file."""
+        """Notes that SQLite deleted a file."""
         if Path(path.decode()).parent == self.folder:
             with self._lock:
-                self.deeds.append(DiskOperation(What.DELETE, Path(path.decode()).name))
+                self.deeds.append(DiskOperation(OperationKind.DELETE, Path(path.decode()).name))
 
     def cut(self, after: int, chance: random.Random, into: Path) -> None:
-        """Writes the files as they would be found, had the power been cut after so many deeds."""
+        """Writes the files as they would be found, had the power been cut after so many operations."""
         into.mkdir()
         for name, content in found(self.deeds[:after], chance).items():
             (into / name).write_bytes(content)
 
 
 def found(deeds: list[DiskOperation], chance: random.Random) -> dict[str, bytes]:
-    """The files that these deeds leave behind, of which only those before a sync are sure."""
+    """The content of each file after these operations: synced bytes are sure, each other sector is there or not by
+    chance."""
     sure: dict[str, bytearray] = {}
     since: dict[str, list[DiskOperation]] = {}
     for deed in deeds:
-        if deed.what is What.SYNC:
+        if deed.what is OperationKind.SYNC:
             content = sure.setdefault(deed.name, bytearray())
             for each in since.pop(deed.name, ()):
                 _apply(content, each)
-        elif deed.what is What.DELETE:  # SQLite syncs the folder where it matters
+        elif deed.what is OperationKind.DELETE:  # SQLite syncs the folder where it matters
             sure.pop(deed.name, None)
             since.pop(deed.name, None)
         else:
@@ -135,19 +136,19 @@ def found(deeds: list[DiskOperation], chance: random.Random) -> dict[str, bytes]
 
 
 def _sectors(deed: DiskOperation) -> Iterator[DiskOperation]:
-    """What a disk may have of a deed, piece by piece."""
-    if deed.what is not What.WRITE:
+    """The pieces of a deed, each of which a disk may have or lack."""
+    if deed.what is not OperationKind.WRITE:
         yield deed
         return
     first, end = deed.at, deed.at + len(deed.data)
     while first < end:
         last = min(end, (first // SECTOR + 1) * SECTOR)
-        yield DiskOperation(What.WRITE, deed.name, first, deed.data[first - deed.at : last - deed.at])
+        yield DiskOperation(OperationKind.WRITE, deed.name, first, deed.data[first - deed.at : last - deed.at])
         first = last
 
 
 def _apply(content: bytearray, deed: DiskOperation) -> None:
-    if deed.what is What.TRUNCATE:
+    if deed.what is OperationKind.TRUNCATE:
         del content[deed.at :]
         return
     if len(content) < deed.at:
@@ -157,7 +158,7 @@ def _apply(content: bytearray, deed: DiskOperation) -> None:
 
 class _Shim:
     """The VFS in front of the usual one. It is the default from its making to the end of the process: files that were
-    opened through it may outlive whoever asked for it."""
+    opened through it may outlive the caller that asked for it."""
 
     def __init__(self) -> None:
         self.recorder: RecordedDisk | None = None
@@ -196,7 +197,7 @@ class _Shim:
         return answer
 
     def _noting(self, address: int) -> _Methods:
-        """The usual functions of a file, of which those that change it are noted."""
+        """A copy of a file's methods in which calls that change the file are noted."""
         if address in self._patched:
             return self._patched[address]
         methods = _Methods.from_buffer_copy(_Methods.from_address(address))
@@ -210,13 +211,13 @@ class _Shim:
 
         def on_write(file: int, data: int, size: int, at: int) -> int:
             text = ctypes.string_at(data, size)
-            return told(write(file, data, size, at), lambda to: to.did(file, What.WRITE, at, text))
+            return told(write(file, data, size, at), lambda to: to.did(file, OperationKind.WRITE, at, text))
 
         def on_truncate(file: int, size: int) -> int:
-            return told(truncate(file, size), lambda to: to.did(file, What.TRUNCATE, size))
+            return told(truncate(file, size), lambda to: to.did(file, OperationKind.TRUNCATE, size))
 
         def on_sync(file: int, flags: int) -> int:
-            return told(sync(file, flags), lambda to: to.did(file, What.SYNC))
+            return told(sync(file, flags), lambda to: to.did(file, OperationKind.SYNC))
 
         methods.close = self._pointer(_CLOSE(lambda file: told(close(file), lambda to: to.opened(file, None))))
         methods.write = self._pointer(_WRITE(on_write))
@@ -236,7 +237,7 @@ def _shim() -> _Shim:
 
 
 def _library() -> str:
-    """The library that Python's own module has loaded."""
+    """The path of the SQLite library that Python's own module has loaded."""
     sqlite3.connect(":memory:").close()
     try:
         for line in Path("/proc/self/maps").read_text().splitlines():

@@ -71,7 +71,7 @@ settings.load_profile("tailrace")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The long tests say how far they are."""
+    """Has the long tests say how far they are."""
     if config.option.markexpr == "long":
         settings.load_profile("long")
         config.pluginmanager.register(LongProgress())
@@ -79,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
-    """What a test printed may have half a surrogate pair, which pytest-xdist cannot carry to its parent."""
+    """Replaces half surrogate pairs in the output of tests, which pytest-xdist cannot carry to its parent."""
     return _writable((yield))
 
 
@@ -93,20 +93,21 @@ def _writable(data: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Before any are left out: long tests stay within their bounds."""
+    """Bounds long tests, before any are left out."""
     bound(config, items)
 
 
 @pytest.hookimpl(specname="pytest_collection_modifyitems", trylast=True)
 def pytest_deal_items(items: list[pytest.Item]) -> None:
-    """To the processes of `make test`."""
+    """Deals tests to the processes of `make test`."""
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes > 1:
         deal(items, Path(__file__).parent, processes)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What every test needs is not looked through again whenever one's garbage is collected: a tenth of their time."""
+    """Keeps the objects that every test needs from being looked through at each garbage collection: a tenth of their
+    time."""
     if not session.config.option.collectonly and any(
         {"kafka", "guarded_kafka"} & {*getattr(item, "fixturenames", ())} for item in session.items
     ):

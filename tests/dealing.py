@@ -20,8 +20,9 @@ LONG = ("simulation", "e2e", "integration", "conformance")
 
 
 def dealt(kinds: Sequence[Sequence[Sequence[T]]], rest: Sequence[T], processes: int) -> list[T]:
-    """The bundles of each kind in turn to each process, none of them torn, and the rest so that all have equally many:
-    the list of which each gets its part. A process with more than its part leaves the end of it to the next one."""
+    """Deals the bundles of each kind in turn to each process, none of them torn, and the rest so that all have equally
+    many. Returns the list of which each process gets its part; one with more than its part leaves the end of it to the
+    next."""
     hands: list[list[list[T]]] = [[[] for _ in kinds] for _ in range(processes)]
     number = 0
     for kind, bundles in enumerate(kinds):

@@ -15,8 +15,8 @@ MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
 
 def rest_in_memory() -> None:
-    """Makes it the folder for temporary files of this process, and of all that it starts. TMPDIR decides when it is
-    set."""
+    """Makes the folder in memory the one for temporary files of this process, and of all that it starts. TMPDIR decides
+    when it is set."""
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK) or shutil.disk_usage(MEMORY).free < ROOM:
         return
     os.environ["TMPDIR"] = str(MEMORY)

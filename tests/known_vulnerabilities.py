@@ -1,4 +1,4 @@
-"""Known vulnerabilities of what the locks pin: `make check` asks their database, where that answers.
+"""Known vulnerabilities of the packages in the locks: `make check` asks their database, where that answers.
 
 What is found fails the check. A machine that cannot reach the database (no internet, or an index of its own) is told
 that nothing was looked up, and goes on: `make audit` fails there instead, for whoever has to know.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
-#: What runs somewhere: in development with every extra, and in the image.
+#: Locks of all that runs somewhere: in development with every extra, and in the image.
 LOCKS = ("requirements.lock", "requirements-image.lock")
 #: Vulnerabilities that were looked at and do not reach tailrace, each with the reason: {"PYSEC-2026-1": "why"}.
 ACCEPTED: Mapping[str, str] = {}
@@ -25,8 +25,8 @@ INSTALL, ANSWER = 180.0, 180.0
 
 
 class Audit(NamedTuple):
-    """Answers of the database for a lock: lines for people of what is known, how many packages it told of, and those
-    that it does not know."""
+    """The answers of the database for a lock: lines for people about vulnerabilities, the number of packages that it
+    knows, and the packages that it does not."""
 
     found: Sequence[str]
     told: int
@@ -52,7 +52,7 @@ def read(report: Mapping[str, Any], lock: str) -> Audit:
 
 
 def verdict(audits: Sequence[Audit | str], *, required: bool) -> tuple[bool, str]:
-    """Whether the check holds and what is said of it; a text among the audits is why there is none."""
+    """Whether the check holds, and its text for people; a text among the audits says why there is none."""
     found = [line for audit in audits if isinstance(audit, Audit) for line in audit.found]
     if found:
         accept = "What does not reach tailrace goes into ACCEPTED in tests/known_vulnerabilities.py, with the reason."
@@ -70,7 +70,7 @@ def verdict(audits: Sequence[Audit | str], *, required: bool) -> tuple[bool, str
 
 
 def installed(folder: Path) -> str:
-    """Installs pip-audit in an environment of its own; why it could not be, empty: it is there."""
+    """Installs pip-audit in an environment of its own. Returns why it could not; empty: it is there."""
     lock = ROOT / "requirements-audit.lock"
     ready = folder / ".ready"
     if ready.exists() and ready.stat().st_mtime >= lock.stat().st_mtime:
@@ -88,7 +88,7 @@ def installed(folder: Path) -> str:
 
 
 def audited(folder: Path, lock: str) -> Audit | str:
-    """Asks the database for each package of a lock; why it could not be asked."""
+    """Asks the database for each package of a lock. Returns the answers, or why it could not be asked."""
     words = (
         "--disable-pip",
         "--require-hashes",
@@ -116,12 +116,12 @@ def run(seconds: float, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def last_line(text: str) -> str:
-    """What a tool said last, which is why it ended."""
+    """The last line of a tool's output, which says why it ended."""
     return (text.strip().splitlines() or ["it said nothing"])[-1][:300]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`--required`: that nothing could be looked up fails, too."""
+    """Runs the check. With `--required` it also fails where nothing could be looked up."""
     folder = ROOT / ".venv" / "audit"
     trouble = installed(folder)
     audits = [trouble] if trouble else [audited(folder, lock) for lock in LOCKS]

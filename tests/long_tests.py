@@ -17,9 +17,9 @@ import pytest
 USUAL = 1.0
 #: Minutes between two signs of life of a test that runs.
 SIGN = 1.0
-#: How many times as long as it says a test may take, and the least that each may, seconds: another machine is busy.
+#: Times as long as it says that a test may take, and the least that each may, seconds: another machine is busy.
 TIMES, SHORTEST = 2.0, 300.0
-#: What all of them together may take, minutes: as long as somebody would wait for (CONTRIBUTING.md says so).
+#: Minutes that all of them together may take: as long as somebody would wait for (CONTRIBUTING.md says so).
 BOUND = 135.0
 #: Minutes that all long tests of this run say, also when they are left out: `make test` refuses too many, so that
 #: `make test-long` need not.
@@ -27,7 +27,7 @@ TOGETHER = pytest.StashKey[float]()
 
 
 def minutes(item: pytest.Item) -> float:
-    """What a test says of itself, USUAL if nothing; 0: it is not long."""
+    """Minutes that a test says it takes, USUAL if it says nothing; 0: it is not long."""
     marker = item.get_closest_marker("long")
     return 0.0 if marker is None else float(marker.kwargs.get("minutes", USUAL))
 
@@ -43,7 +43,7 @@ class LongProgress:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Shortest first."""
+        """Puts the shortest tests first."""
         items.sort(key=minutes)
         self._left, self._count = list(items), len(items)
 
@@ -72,12 +72,12 @@ class LongProgress:
 
 
 def say(text: str) -> None:
-    """To the terminal, also while a test's own output is taken (`--capture=sys`)."""
+    """Writes to the terminal, also while a test's own output is taken (`--capture=sys`)."""
     os.write(2, text.encode())
 
 
 def bound(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Adds up what they say, and ends a long test that takes more than twice as long as it says."""
+    """Adds up the minutes of all long tests, and ends one that takes more than twice as long as it says."""
     config.stash[TOGETHER] = sum(map(minutes, items))
     for item in items:
         if about := minutes(item):

@@ -10,7 +10,7 @@ from .bench import StoreBench, StoreLaws
 
 
 def act(what: str, at: float = 5.0) -> Act:
-    """An act of Ann's."""
+    """An act by the operator Ann, made at `at`."""
     return Act(0, at, "ann@host", "10.0.0.7", what, "mail — è", "the bank is down", '{"a": 1}', "nothing")
 
 

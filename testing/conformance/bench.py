@@ -40,8 +40,8 @@ MODEL = settings(
 
 
 class StoreBench(Protocol[E_co]):
-    """An engine on the bench. `engine` is the store as it is open now, `clock` the one it was given; `reopen` closes it
-    and opens it again."""
+    """An engine on the bench. `engine` is the store as it is open now and `clock` the clock it was given; `reopen`
+    closes it and opens it again."""
 
     clock: ManualClock
 
@@ -55,7 +55,7 @@ class StoreLaws(Generic[E]):
     """The fixture of all stores' laws: `store`, a bench in a folder of its own."""
 
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[E]]:
-        """A bench whose engine keeps what it has in `folder`. Each engine's test says it."""
+        """Returns a bench whose engine keeps its data in `folder`. Each engine's test defines it."""
         raise NotImplementedError
 
     @pytest.fixture

@@ -8,7 +8,8 @@ from typing import Any
 
 
 async def calls_of(step: Callable[[], Awaitable[Any]], tries: int = 25) -> int:
-    """The fewest calls that this thread made in one of some runs of a step: in the others something else was due."""
+    """The fewest calls that this thread made in any of several runs of a step: other runs may have had other work to
+    do."""
     found = []
     for _ in range(tries):
         count = 0

@@ -29,7 +29,7 @@ steps = st.lists(
 
 
 def further(old: Mark, new: Mark) -> Mark:
-    """What a mark is after a write."""
+    """The mark that a store has after a write of `new` over `old`."""
     kept = new if new.position >= old.position else old
     return kept._replace(handed_out=max(old.handed_out, new.handed_out))
 

@@ -30,7 +30,8 @@ steps = st.lists(st.one_of(st.lists(ranges, max_size=4), st.none()), max_size=12
 
 
 class DropLaws(StoreLaws[Drops]):
-    """Every position is counted once, whatever is repeated; what is far behind may be joined, never forgotten."""
+    """Laws of drops: every position is counted once, however often it is repeated; drops far behind may be joined,
+    never forgotten."""
 
     async def test_a_range_comes_back_whole(self, store: StoreBench[Drops]) -> None:
         full = Drop(1 << 40, (1 << 40) + 9, 10, Cause.RETENTION, 0, "allow_loss", "retention: è", 1_700_000_000.125)

@@ -1,4 +1,4 @@
-"""Fleets: laws of every store that may be given by itself. It is of the first fleet that opened it."""
+"""Laws of fleets, for every store that may be opened alone: a store belongs to the first fleet that opened it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ...model.errors import ConfigError
 
 
 class FleetLaws:
-    """A class of an engine says how its store is opened."""
+    """Laws of a store's fleet. Each engine's class defines how its store is opened."""
 
     def opened(self, fleet: str) -> AbstractAsyncContextManager[object]:
-        """The one store of this test, opened for a fleet (empty: none) and used; closed at the end. Raises what that
-        raises."""
+        """Opens the one store of this test for a fleet (empty: none), uses it, and closes it at the end. Errors of the
+        opening are raised."""
         raise NotImplementedError
 
     async def test_it_is_of_the_first_fleet_that_opened_it(self) -> None:

@@ -23,7 +23,7 @@ steps = st.lists(
 
 
 async def everything(store: StoreBench[Inventory], source: str = "s") -> list[InventoryEntry]:
-    """All entries of a source, whose positions must be dense from 0 on."""
+    """Reads all entries of a source, whose positions must be dense from 0 on."""
     found = await store.engine.read(source, 0, 1 << 30)
     assert found.positions == list(range(len(found.names)))
     return [InventoryEntry(*each) for each in zip(found.names, found.versions, strict=True)]

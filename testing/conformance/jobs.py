@@ -1,4 +1,4 @@
-"""The laws of jobs: what every engine of them keeps."""
+"""The laws of jobs, for every engine of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOSTILE = ["a\0b", "\ud800", "x" * 100_000]
 
 
 class JobsLaws:
-    """Derive, and give a fixture `engine`."""
+    """Laws of the life of a job. An engine's test derives from them and gives a fixture `engine`."""
 
     async def test_a_result_becomes_an_item_at_once_without_waiting_for_siblings(self, engine: JobsEngine) -> None:
         # Given two items of a job that another one comes after

@@ -1,4 +1,4 @@
-"""The laws of trees that end before their time: by a policy, or since somebody says so."""
+"""Laws of trees that end early: by their policy, or because somebody asks for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DAY = 86_400.0
 
 
 class JobsEndingLaws:
-    """Derive, and give a fixture `engine`."""
+    """Laws of trees that end early. An engine's test derives from them and gives a fixture `engine`."""
 
     async def test_nothing_more_of_a_tree_that_ends_is_handed_out_however_much_of_it_waits(
         self, engine: JobsEngine

@@ -1,4 +1,4 @@
-"""The engine of jobs, as their laws need it, and the steps that they are told in."""
+"""The engine of jobs, as the laws of jobs need it, and the steps of their stories."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ TOLD = "told"
 
 
 class JobsEngine(Protocol):
-    """An engine with the queue that it is beside."""
+    """A store of jobs with the queue that it is beside."""
 
     @property
     def jobs(self) -> Jobs:
-        """Empty at first; refuses payloads beyond MOST bytes, and additions while KEPT bytes are kept."""
+        """The store of jobs, empty at first. It refuses payloads beyond MOST bytes, and additions while KEPT bytes are
+        kept."""
 
     @property
     def queue(self) -> Queue:
-        """Open, and empty at first."""
+        """The open queue, empty at first."""
 
     async def pass_time(self, seconds: float) -> None:
-        """Lets the store's clock move by so much."""
+        """Moves the store's clock by `seconds`."""
 
     async def reopen(self) -> None:
         """Closes the store and opens it again over what it kept."""
 
     async def sweep(self) -> int:
-        """Forgets what is past the retention, a week, and goes on with what is due."""
+        """Forgets trees that are past the retention of a week, and does the work that is due."""
 
 
 def tree_of(*jobs: JobSpec, id: str = "job-1", **said: object) -> TreeSpec:
-    """A tree of these jobs; each is run by a function of its own name."""
+    """A tree of these jobs, each run by the function of the job's own name."""
     return TreeSpec(id, "law", [*jobs], **said)  # type: ignore[arg-type]
 
 
@@ -67,7 +68,7 @@ async def make(engine: JobsEngine, tree: TreeSpec) -> TreeSpec:
 
 
 async def told(engine: JobsEngine) -> list[dict[str, object]]:
-    """The ends that are to be told now, which are told by that."""
+    """Claims and settles the workloads that tell of the ends of trees, and returns their events."""
     leased = await engine.queue.lease(Demand({Cell(TOLD, 2): 100}, frozenset(), 100), LEASE, 0)
     if leased is None:
         return []
@@ -82,7 +83,7 @@ async def fill(engine: JobsEngine, tree: TreeSpec, *payloads: bytes, call: str =
 
 
 async def take(engine: JobsEngine, tree: TreeSpec, names: Sequence[str] = ()) -> Leased | None:
-    """Claims what is due of a tree's jobs, or of those named."""
+    """Claims the due items of a tree's jobs, or of the jobs named."""
     wanted = names or [each.name for each in tree.jobs]
     demand = Demand({Cell(f"{tree.id}:{name}", 2): 1000 for name in wanted}, frozenset(), 1000)
     return await engine.queue.lease(demand, LEASE, 0)
@@ -92,7 +93,7 @@ async def work(
     engine: JobsEngine, tree: TreeSpec, run: Callable[[str, bytes], bytes | None], rounds: int = 50
 ) -> list[tuple[str, bytes]]:
     """Runs everything of a tree: `run` is given a job's name and a payload, and returns the result, or None to fail.
-    Returns what was run, in order."""
+    Returns the runs in order, by job and payload."""
     ran: list[tuple[str, bytes]] = []
     for _ in range(rounds):
         leased = await take(engine, tree)
@@ -110,7 +111,7 @@ async def work(
 
 
 async def shown(engine: JobsEngine, tree: TreeSpec) -> TreeStatus:
-    """How a tree stands; its rows agree."""
+    """Returns the status of a tree, after a check that its rows agree."""
     found = await engine.jobs.show(tree.id)
     assert found is not None, "the tree is not known"
     assert await engine.jobs.audit(tree.id) == []

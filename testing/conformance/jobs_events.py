@@ -1,4 +1,4 @@
-"""The laws of events of jobs: what is told of items and jobs waits beside them until a stream has it."""
+"""Laws of the events of jobs: an event of an item or a job waits beside them until a stream has it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def outbox(engine: JobsEngine) -> JobOutbox:
 
 
 def told(rows: Sequence[JobEventRow]) -> list[tuple[Any, ...]]:
-    """Each event with its job, and why it failed or how its items ended."""
+    """Each event with its job, and the reason of a failure or the counts of ended items."""
     events = [json.loads(row.payload)["event"] for row in rows]
     for row, event in zip(rows, events, strict=True):
         assert stream_of(row.bit) == f"jobs.{event['event']}"
@@ -35,7 +35,7 @@ def told(rows: Sequence[JobEventRow]) -> list[tuple[Any, ...]]:
 
 
 class JobEventsLaws:
-    """Derive, and give a fixture `engine`."""
+    """Laws of the events of jobs. An engine's test derives from them and gives a fixture `engine`."""
 
     async def test_each_end_of_an_item_and_of_a_job_is_told_once_in_its_order(self, engine: JobsEngine) -> None:
         # Given a tree that tells of everything, and one that tells of nothing

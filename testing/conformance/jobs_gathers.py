@@ -1,5 +1,5 @@
-"""The laws of gathers whose results fit no payload: their item names jobs and counts, and its run reads the results by
-pages, for as long as it may be tried again."""
+"""Laws of gathers whose results fit no payload: the gathering item names jobs and counts, and its run reads the results
+by pages, for as long as it may be tried again."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ JOBS = (job("a"), job("b", "a"), job("sum", "b", "a", gather=True), job("c", "su
 
 
 def large(number: bytes) -> bytes:
-    """A result that is known by its number."""
+    """A result of SIZE bytes that is recognised by its number."""
     return b'"' + number.rjust(SIZE - 2, b".") + b'"'
 
 
 def numbers(results: Sequence[bytes]) -> list[int]:
-    """The numbers of such results."""
+    """The numbers in results of the function `large`."""
     return [int(json.loads(each).strip(".")) for each in results]
 
 
 async def grown(engine: JobsEngine, tree: TreeSpec, *numbers: int) -> list[tuple[str, bytes]]:
-    """A tree in which everything but its gather and what is behind it has run."""
+    """Makes a tree and runs its first two jobs, the ones before the gather. Returns the runs in order."""
     await make(engine, tree)
     await fill(engine, tree, *(b"%d" % n for n in numbers))
     await engine.jobs.seal(tree.id, "")
@@ -39,12 +39,12 @@ async def grown(engine: JobsEngine, tree: TreeSpec, *numbers: int) -> list[tuple
 
 
 def once(name: str, payload: bytes) -> bytes | None:
-    """What the jobs before the gather return: of an item 7 nothing."""
+    """Results of the jobs before the gather; None, a failure, for an item 7."""
     return None if payload == b"7" else large(payload) if name == "a" else payload.strip(b"<>")
 
 
 async def held(engine: JobsEngine, tree: TreeSpec) -> tuple[Leased, JobHolder]:
-    """The gather's item, which is out."""
+    """Claims the item of the gather. Returns the claim and the holder of the item."""
     leased = await take(engine, tree, ["sum"])
     assert leased is not None
     [id] = leased.ids
@@ -52,7 +52,7 @@ async def held(engine: JobsEngine, tree: TreeSpec) -> tuple[Leased, JobHolder]:
 
 
 async def read(engine: JobsEngine, holder: JobHolder, limit: int = 4) -> list[bytes]:
-    """All that a run reads, page by page."""
+    """Reads all results that succeeded, page by page, as a run does."""
     found, after = [], ""
     while True:
         page = await engine.jobs.gathered(holder, after, limit, 1 << 20)
@@ -64,7 +64,7 @@ async def read(engine: JobsEngine, holder: JobHolder, limit: int = 4) -> list[by
 
 
 class JobsGathersLaws:
-    """Derive, and give a fixture `engine`."""
+    """Laws of large gathers. An engine's test derives from them and gives a fixture `engine`."""
 
     async def test_a_gather_whose_results_fit_no_payload_names_jobs_and_counts(self, engine: JobsEngine) -> None:
         # Given a tree whose results do not fit one payload

@@ -1,4 +1,4 @@
-"""The laws of what trees keep until they are forgotten: its bytes are bounded, where items are added."""
+"""Laws of the bytes that trees keep until they are forgotten: they are bounded where items are added."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .jobs_engine import KEPT, MOST, JobsEngine, fill, job, make, shown, take, t
 
 #: Seconds behind which an engine has looked at what is kept.
 LOOKED = 1.5
-#: What an item returns, or was given when it failed.
+#: The result of an item, or the payload of one that failed.
 MUCH = b'"' + b"x" * (MOST - 100) + b'"'
 MANY = KEPT // len(MUCH) + 1
 
 
 class JobsKeptLaws:
-    """Derive, and give a fixture `engine`."""
+    """Laws of the bytes that trees keep. An engine's test derives from them and gives a fixture `engine`."""
 
     @pytest.mark.parametrize("fails", [False, True])
     async def test_nothing_is_added_while_trees_keep_too_much(self, engine: JobsEngine, fails: bool) -> None:

@@ -22,7 +22,7 @@ from ...model.gathered import BEGIN, gathered_results
 from ...model.job import JobHolder, JobItem, ResultPage, TreeSpec
 from .jobs_engine import LEASE, MOST, JobsEngine, feedings, job, make
 
-#: What a run returns: a list of so many elements, for those jobs that take one apart. A few of them fit one payload.
+#: Results of runs: a list of so many elements, for those jobs that take one apart. A few of them fit one payload.
 ELEMENTS = 3
 RESULT = b"[1,2,3" + b" " * (MOST // 4) + b"]"
 SHAPES = {
@@ -34,7 +34,7 @@ SHAPES = {
     "deep": [job("a"), job("b", "a", each=True), job("c", "b"), job("d", "a", "c", gather=True)],
 }
 TREES = 4
-#: How a run ends. `plain`: nothing is said of a result; `none`: there is none; `odd`: it is no list.
+#: Ends of a run. `plain`: nothing is said of a result; `none`: there is none; `odd`: it is no list.
 OUTCOMES = ["success", "success", "success", "plain", "none", "odd", "fail", "back", "not yet"]
 
 
@@ -62,7 +62,7 @@ class ModelJob:
 
 @dataclass
 class ModelTree:
-    """A tree likewise."""
+    """A tree, as the model knows it."""
 
     spec: TreeSpec
     jobs: dict[str, ModelJob]
@@ -80,7 +80,7 @@ class ModelTree:
         return "ending" if self.ending else "paused" if self.paused else "running"
 
     def end(self, how: str) -> None:
-        """It ends before its time: what waits is cancelled."""
+        """Ends the tree early: waiting items are cancelled."""
         self.ending = self.ending or how
         for each in self.jobs.values():
             each.sealed = True
@@ -88,14 +88,14 @@ class ModelTree:
             each.waiting = 0
 
     def succeed(self, name: str, elements: int) -> None:
-        """An item of a job succeeded: others are made of it."""
+        """Counts a success of an item, and the items that are made of its result."""
         self.jobs[name].succeeded += 1
         for child in self.jobs.values() if not self.ending else ():
             if name in child.parents and not child.gather:
                 child.waiting += elements if child.each else 1
 
     def fail(self, name: str) -> None:
-        """An item of a job failed."""
+        """Counts a failure of an item, and ends the tree where its policy says so."""
         self.jobs[name].failed += 1
         failed = sum(each.failed for each in self.jobs.values())
         most = {"continue": 10**9, "fail_tree": 0, "threshold": self.spec.most_failed}[self.spec.policy]
@@ -103,7 +103,7 @@ class ModelTree:
             self.end("failed")
 
     def advance(self) -> None:
-        """Jobs are sealed by their parents."""
+        """Seals each job whose parents are complete, and adds the item of a gather."""
         for _ in self.jobs:
             for each in self.jobs.values():
                 if each.parents and not each.sealed and all(self.jobs[parent].complete for parent in each.parents):
@@ -112,7 +112,8 @@ class ModelTree:
 
 
 class JobsModel(RuleBasedStateMachine):
-    """Derive, and say how to make and dispose of an open and empty engine."""
+    """Random steps on an engine of jobs and on the model. An engine's test derives from it, and makes and disposes of
+    an open and empty engine."""
 
     async def make_engine(self) -> JobsEngine:
         raise NotImplementedError
@@ -214,7 +215,7 @@ class JobsModel(RuleBasedStateMachine):
             self.fences[id] = leased.fence
 
     def results(self, holder: JobHolder, payload: bytes) -> int:
-        """How many results an item gathers: in its payload, or read by pages."""
+        """Number of results that an item gathers, in its payload or read by pages."""
         if not payload.startswith(BEGIN):
             return len(json.loads(payload.strip(b"<>")))
         count, after = 0, ""
@@ -277,7 +278,7 @@ class JobsModel(RuleBasedStateMachine):
 
     @rule()
     def lose(self) -> None:
-        """Whoever had items is gone: they wait again once their leases are over, or are cancelled."""
+        """Loses all holders: their items wait again once the leases are over, or are cancelled."""
         self.do(self.engine.pass_time(LEASE + 1))
         self.do(self.engine.queue.lease(Demand({Cell("none", 2): 1}, frozenset(), 1), LEASE, 0))
         for tree in self.trees:
@@ -294,7 +295,7 @@ class JobsModel(RuleBasedStateMachine):
     @precondition(lambda self: self.former)
     @rule(data=st.data())
     def late(self, data: st.DataObject) -> None:
-        """A settlement of a former holder changes nothing."""
+        """Tries a settlement by a former holder, which changes nothing."""
         id, fence = data.draw(st.sampled_from(self.former))
         late = Settle(id, fence, State.SUCCESS, result=RESULT)
         assert self.do(self.engine.queue.settle(fence, [], [late])) == [id]

@@ -1,4 +1,4 @@
-"""The laws of redrives of items of jobs, in their own trees."""
+"""Laws of redrives: items that failed run again as new workloads, in their own trees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WEEK = 7 * 86_400.0
 
 
 class JobsRedriveLaws:
-    """Derive, and give a fixture `engine`."""
+    """Laws of redrives of items. An engine's test derives from them and gives a fixture `engine`."""
 
     async def test_an_item_that_failed_runs_again_in_its_tree_while_its_job_is_open(self, engine: JobsEngine) -> None:
         # Given an open job of which two items failed, behind which another one comes
@@ -156,7 +156,7 @@ class JobsRedriveLaws:
 
 
 class JobsBoundsLaws:
-    """Derive, and give a fixture `engine`."""
+    """Laws of bounds on the failures of an item. An engine's test derives from them and gives a fixture `engine`."""
 
     async def test_a_bound_on_failures_travels_with_each_claim_of_its_job(self, engine: JobsEngine) -> None:
         # Given a tree in which one job bounds how often an item fails, by every way in which items are made

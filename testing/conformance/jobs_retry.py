@@ -1,4 +1,5 @@
-"""The laws of another try of a tree that was not answered: it goes on, and nothing of it runs twice."""
+"""Laws of a retry of a tree that was cut off before its answer: the next retry goes on with it, and nothing runs
+twice."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from .jobs_engine import JobsEngine, fill, job, make, shown, tree_of, work
 
 
 async def failed(engine: JobsEngine, items: int) -> TreeSpec:
-    """A tree that is over, of which all items failed."""
+    """A tree that is over, and whose items all failed."""
     tree = await make(engine, tree_of(job("a"), job("b", "a")))
     await fill(engine, tree, *(f"{n}".encode() for n in range(items)))
     await engine.jobs.seal(tree.id, "")
@@ -23,7 +24,7 @@ async def failed(engine: JobsEngine, items: int) -> TreeSpec:
 
 
 class JobsRetryLaws:
-    """Derive, and give a fixture `engine`."""
+    """Laws of retries of trees. An engine's test derives from them and gives a fixture `engine`."""
 
     async def test_another_try_that_was_cut_off_goes_on_though_another_id_is_asked_for(
         self, engine: JobsEngine

@@ -1,4 +1,4 @@
-"""The laws of results of which no item of the next job can be made: who settles them hears which, for their letters."""
+"""Laws of results of which no item of the next job can be made: a settlement names them, for their dead letters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ RESULTS = {b"large": b"1" * (MOST - 1), b"odd": b"7", b"fits": b"[1]"}
 
 
 class JobsUnfitLaws:
-    """Derive, and give a fixture `engine`."""
+    """Laws of unfit results. An engine's test derives from them and gives a fixture `engine`."""
 
     async def test_who_settles_a_result_of_which_no_item_can_be_made_hears_why(self, engine: JobsEngine) -> None:
         # Given items whose results are too large for one job, no list for another one, and right

@@ -23,7 +23,7 @@ def parking(position: int, n: int = 1, **fields: float) -> Entry:
 
 
 def at(entry: Entry, place: Place, **fields: float) -> Entry:
-    """The row, moved."""
+    """The row, moved to `place` and with these fields changed."""
     return entry._replace(place=place, **fields)  # type: ignore[arg-type]
 
 

@@ -18,7 +18,7 @@ async def rows(store: StoreBench[Ledger], source: str = "s") -> list[LedgerEntry
 
 
 def draw_change(data: st.DataObject, known: dict[int, LedgerEntry], owner: bool) -> Change | None:
-    """A change that its writer may ask for, of the row as it is or as it might have been read once."""
+    """Draws a change that a writer may ask for, from a row as it is or as somebody might once have read it."""
     position, places = data.draw(st.integers(0, 4)), st.sampled_from(list(LedgerPlace))
     before = known.get(position)
     if data.draw(st.integers(0, 4)) == 0:
@@ -37,7 +37,8 @@ def draw_change(data: st.DataObject, known: dict[int, LedgerEntry], owner: bool)
 
 
 class LedgerModel(StoreLaws[Ledger]):
-    """Owners and copies that write what they may, from rows as they are and as they were."""
+    """Random steps on a ledger and on the dictionary: owners and copies write from rows as they are and as they
+    were."""
 
     @MODEL
     @given(data=st.data())

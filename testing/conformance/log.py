@@ -39,21 +39,23 @@ reopens = st.tuples(st.just("reopen"), st.none())
 
 @dataclass
 class Model:
-    """A log of one partition: everything ever appended, and what is forgotten of it."""
+    """The model of a log of one partition: everything ever appended, and the number of records forgotten at its
+    head."""
 
     records: list[Record] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     start: int = 0
 
     def expected(self, position: int, limit: int, max_bytes: int) -> tuple[int, list[Record], bool]:
-        """Where a read begins, what is there within its limit, and whether something must come."""
+        """The first position of a read, the records within its limit, and whether any must come."""
         begin = max(position, self.start)
         there = self.records[begin : begin + limit]
         return begin, there, bool(there)
 
 
 class LogLaws(StoreLaws[Log]):
-    """Positions are dense, order is kept, what is read is what was appended, and the head can be forgotten."""
+    """Laws of logs: positions are dense, order is kept, reads return what was appended, and the head can be
+    forgotten."""
 
     async def test_a_created_stream_is_empty_in_every_partition(self, store: StoreBench[Log]) -> None:
         await store.engine.create("s", 3)
@@ -246,7 +248,7 @@ class LogLaws(StoreLaws[Log]):
 
 
 async def _play(store: StoreBench[Log], model: Model, step: tuple[str, object]) -> None:
-    """One step on both, and what must be equal then."""
+    """Takes one step on the store and on the model, and compares them."""
     log, (what, given_value) = store.engine, step
     if what == "append":
         assert isinstance(given_value, list)

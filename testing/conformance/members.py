@@ -13,7 +13,8 @@ LONG = 600.0
 
 
 class MemberLaws(StoreLaws[Control]):
-    """Members are there as long as they said; what is asked of one reaches it once it tells, and is answered once."""
+    """Laws of members: they are there for as long as they said; a request to one reaches it when it next reports, and
+    is answered once."""
 
     async def test_members_tell_of_themselves_and_leave(self, store: StoreBench[Control]) -> None:
         version = (await store.engine.snapshot()).version

@@ -1,4 +1,4 @@
-"""The laws of a state that moved: put back from a copy, or on another server than the one that gave what is owned."""
+"""The laws of a state that moved: put back from a copy, or to another server than the one that gave out its streams."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MovingBench(StoreBench[StateStores], Protocol):
 
 
 async def own(state: StateStores, source: str = "s") -> Owner:
-    """Takes a source as one who just read its row, with its checkpoint and its ledger."""
+    """Takes a source, with its checkpoint and its ledger, as somebody who just read its row."""
     row = await state.ownership.read(source, "0")
     owner = await state.ownership.take(source, "0", "me", LEASE, row.version if row else 0)
     assert owner is not None
@@ -40,7 +40,7 @@ async def own(state: StateStores, source: str = "s") -> Owner:
 
 
 async def park(state: StateStores, owner: Owner, source: str, parked: list[LedgerEntry]) -> list[LedgerEntry]:
-    """Writes rows as their owner does around an append."""
+    """Writes the rows of an append, before it and after it, as their owner does."""
     parking = [row._replace(place=LedgerPlace.PARKING) for row in parked]
     await state.ledger.write(source, "0", [(None, row) for row in parking], owner.epoch)
     await state.ledger.write(source, "0", list(zip(parking, parked, strict=True)), owner.epoch)
@@ -48,8 +48,8 @@ async def park(state: StateStores, owner: Owner, source: str, parked: list[Ledge
 
 
 class MovedLaws(StoreLaws[StateStores]):
-    """The laws of a move: nothing is taken until what may still run is over, and nobody from before goes on. Takes a
-    MovingBench."""
+    """The laws of a move: nothing is taken until all runs from before it are over, and no owner from before goes on.
+    Takes a MovingBench."""
 
     async def test_no_owner_from_before_goes_on_and_the_next_one_is_above_all(self, store: MovingBench) -> None:
         # Given an owner, and counts that a source keeps without one

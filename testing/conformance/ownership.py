@@ -30,7 +30,7 @@ steps = st.lists(
 
 
 async def take(store: StoreBench[Ownership], source: str = "s", holder: str = "a", seen: int | None = None) -> Owner:
-    """Takes a source as one who just read it."""
+    """Takes a source as somebody who just read its row."""
     if seen is None:
         row = await store.engine.read(source, "")
         seen = row.version if row else 0
@@ -47,7 +47,8 @@ async def renew(store: StoreBench[Ownership], owner: Owner, schedulers: Sequence
 
 
 class OwnershipLaws(StoreLaws[Ownership]):
-    """One of those who saw the same row takes it; every write raises the version, every take the epoch."""
+    """Laws of ownership: of all who saw the same row one takes it; every write raises the version, every take the
+    epoch."""
 
     async def test_what_nobody_took_is_not_there(self, store: StoreBench[Ownership]) -> None:
         assert await store.engine.read("s", "") is None

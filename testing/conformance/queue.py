@@ -32,7 +32,7 @@ class QueueLaws(
     TellingLaws,
     TurnLaws,
 ):
-    """All of them."""
+    """All laws of a queue, for an engine's test to derive from."""
 
 
 __all__ = ["MAX_PAYLOAD", "QueueEngine", "QueueLaws"]

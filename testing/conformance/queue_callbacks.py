@@ -22,7 +22,8 @@ CALLBACK = Callback(TOLD, b'{"event":', b"}")
 
 
 async def told(engine: QueueEngine) -> list[dict[str, Any]]:
-    """What is to be told now, which is told by that: each event but for its time, which is not in the future."""
+    """Claims and settles the callbacks that are due, and returns their events without `at`, which may not be in the
+    future."""
     leased = await engine.queue.lease(wanting(TOLD), LEASE, 0)
     if leased is None:
         return []
@@ -34,14 +35,14 @@ async def told(engine: QueueEngine) -> list[dict[str, Any]]:
 
 
 def event(id: str, state: State, why: str = "") -> dict[str, Any]:
-    """What is to be told of a workload of MAIL."""
+    """The event of an ended workload of MAIL, without `at`."""
     said: dict[str, Any] = json.loads(event_of(WorkloadEnd(id, MAIL.function, state.label, why, 0.0)))
     del said["at"]
     return said
 
 
 async def out(engine: QueueEngine, *payloads: bytes) -> tuple[int, Sequence[str]]:
-    """Workloads with a callback that are handed out: their fence and ids."""
+    """Submits workloads with a callback and claims them. Returns their fence and ids."""
     await put(engine, *(NewItem(MAIL, each, on_done=CALLBACK) for each in payloads))
     leased = await take(engine, wanting(MAIL))
     assert leased.payloads == [*payloads]
@@ -49,7 +50,7 @@ async def out(engine: QueueEngine, *payloads: bytes) -> tuple[int, Sequence[str]
 
 
 class CallbackLaws:
-    """The promises of `on_done`."""
+    """Laws of `on_done`, the callback of a workload."""
 
     @pytest.mark.parametrize("end", [State.FATAL_FAILURE, State.DROPPED, State.CANCELLED, State.EXPIRED])
     async def test_an_end_is_told_with_its_reason(self, engine: QueueEngine, end: State) -> None:

@@ -1,4 +1,4 @@
-"""The laws of what comes into a queue, and of what is handed out next: by time, priority and key."""
+"""Laws of submissions to a queue, and of claims: which items are handed out next, by time, priority and key."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class SubmittingLaws:
 
 
 class LeasingLaws:
-    """The laws of what is handed out, and in which order."""
+    """The laws of claims: which items are handed out, and in which order."""
 
     async def test_an_item_is_never_leased_before_it_is_due(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b"", due=engine.now() + 60))
@@ -260,7 +260,7 @@ class LeasingLaws:
 
 
 class UsedOnceLaws:
-    """Only what has something waiting costs."""
+    """Laws of the cost of a claim: functions, collections and tenants that have nothing waiting cost nothing."""
 
     async def test_a_claim_costs_no_more_after_many_collections_and_tenants_were_used_once(
         self, engine: QueueEngine
@@ -293,7 +293,7 @@ class UsedOnceLaws:
 
 
 class KeyLaws:
-    """At most one item of a key runs at a time, in order of submission."""
+    """Laws of keys: at most one item of a key runs at a time, in order of submission."""
 
     async def test_a_key_is_leased_one_at_a_time_in_order(self, engine: QueueEngine) -> None:
         await put(engine, *(NewItem(MAIL, str(i).encode(), key="ann") for i in range(3)))

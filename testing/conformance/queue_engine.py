@@ -1,4 +1,4 @@
-"""The engine of a queue, as its laws need it, and the steps that they are told in."""
+"""The engine of a queue, as the laws of queues need it, and the steps of their stories."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ REPORT = Kind("report", 2)
 
 
 class QueueEngine(Protocol):
-    """An engine, as a test needs it."""
+    """A queue on its engine, with a clock that tests move."""
 
     @property
     def queue(self) -> Queue:
-        """Open; empty at first; refuses payloads beyond MAX_PAYLOAD bytes."""
+        """The open queue, empty at first. It refuses payloads beyond MAX_PAYLOAD bytes."""
 
     def now(self) -> float:
         """The store's wall clock, seconds."""
 
     async def pass_time(self, seconds: float) -> None:
-        """Lets the store's clock move by so much: a clock of the test's own, or a sleep. A negative time is a clock
-        that jumped back; an engine on which it cannot does nothing."""
+        """Moves the store's clock by `seconds`: the test's own clock, or a sleep. A negative time is a clock that
+        jumped back; an engine that cannot do so does nothing."""
 
     async def reopen(self) -> None:
         """Closes the store and opens it again over what it kept; `queue` may be another object then."""
@@ -39,7 +39,7 @@ class QueueEngine(Protocol):
 def wanting(
     *kinds: Kind, each: int = 1000, total: int = 1000, max_bytes: int = 1 << 24, closed: Sequence[Closed] = ()
 ) -> Demand:
-    """A demand for the cells of these kinds; none named: those of this file."""
+    """A demand for the cells of these kinds, or if none is named for those of this file's kinds."""
     cells = {Cell(kind.function, kind.priority): each for kind in kinds or (MAIL, URGENT, LATER, REPORT)}
     return Demand(cells, frozenset(closed), total, max_bytes)
 
@@ -50,7 +50,7 @@ async def put(engine: QueueEngine, *items: NewItem) -> list[str]:
 
 
 async def take(engine: QueueEngine, demand: Demand | None = None, seconds: float = LEASE) -> Leased:
-    """A claim that must find something."""
+    """Makes a claim that must find something."""
     leased = await engine.queue.lease(demand or wanting(), seconds, 0)
     assert leased is not None, "nothing was due"
     return leased

@@ -1,4 +1,4 @@
-"""The laws of one item at a time: another moment or priority for what waits, and a look at what it holds."""
+"""Laws of calls about one item: rescheduling an item that waits, and a look at its payload."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def change(engine: QueueEngine, id: str, due: float | None = None, priorit
 
 
 class RescheduleLaws:
-    """The laws of another moment and priority for what waits."""
+    """The laws of rescheduling: another moment or priority for an item that waits."""
 
     async def test_what_waits_is_due_when_it_is_told_to(self, engine: QueueEngine) -> None:
         # Given one that is due, and one that is due later
@@ -233,7 +233,7 @@ class RescheduleLaws:
 
 
 class PeekLaws:
-    """The laws of a look at what an item holds."""
+    """The laws of a look at the payload of an item."""
 
     async def test_a_live_item_shows_the_beginning_of_its_payload_and_what_goes_with_it(
         self, engine: QueueEngine

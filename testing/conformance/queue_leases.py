@@ -1,4 +1,4 @@
-"""The laws of what is out: leases, fences, and items that are cancelled meanwhile."""
+"""Laws of items that are handed out: leases, fences, and cancelling them meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .queue_engine import (
 
 
 class LeaseLaws:
-    """The laws of how a claim is kept, lost and ended."""
+    """The laws of a claim: how it is kept, lost and ended."""
 
     async def test_fences_rise_through_reopenings_and_clocks_that_jump_back(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))
@@ -111,7 +111,7 @@ class LeaseLaws:
 
 
 class CancellingLaws:
-    """The laws of how a user ends what was submitted."""
+    """The laws of cancelling: how a user ends a submitted item."""
 
     async def test_an_item_that_waits_is_cancelled_at_once(self, engine: QueueEngine) -> None:
         [id] = await put(engine, NewItem(MAIL, b""))

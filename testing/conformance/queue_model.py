@@ -44,8 +44,8 @@ SETTLED = sorted(WAITING | TERMINAL)
 @dataclass
 class ModelItem:
     """An item, as the model knows it. `until` is its lease's end; `settled` how its newest hand-out was settled;
-    `first`: it goes before what waits, so that it may say that it was due earlier; `tells`: its end is to be told,
-    which was `heard`."""
+    `first`: it goes before items that wait, so that it may say that it was due earlier; `tells`: its end is to be told,
+    and was if `heard`."""
 
     kind: Kind
     key: str
@@ -63,7 +63,8 @@ class ModelItem:
 
 
 class QueueModel(RuleBasedStateMachine):
-    """Derive, and say how to make and dispose of an open and empty engine, and whether it `tells` ends."""
+    """Random steps on a queue and on the model. An engine's test derives from it, makes and disposes of an open and
+    empty engine, and says whether it `tells` ends."""
 
     tells = True
 
@@ -95,11 +96,11 @@ class QueueModel(RuleBasedStateMachine):
     # What the model derives.
 
     def over(self, item: ModelItem) -> bool:
-        """Its lease's time is past, so that it may be anybody's."""
+        """Whether the item's lease has run out, so that anybody may claim it."""
         return item.state in LEASED and item.until <= self.engine.now()
 
     def blocked(self, id: str) -> bool:
-        """An older live item of its key exists."""
+        """Whether an older live item has the same key."""
         key = self.items[id].key
         older = self.order[: self.order.index(id)]
         return bool(key) and any(self.items[o].key == key and self.items[o].state not in TERMINAL for o in older)
@@ -117,7 +118,7 @@ class QueueModel(RuleBasedStateMachine):
         }
 
     def leases_ended(self) -> None:
-        """Somebody looked, which ends the leases whose time is over."""
+        """Ends the leases that have run out, as an engine does when somebody looks."""
         for item in self.items.values():
             if self.over(item):
                 item.state = State.RETRIABLE_FAILURE if item.attempts else State.NEW
@@ -173,7 +174,8 @@ class QueueModel(RuleBasedStateMachine):
 
     @rule()
     def hear(self) -> None:
-        """Whoever is told of ends hears of all that were not told yet, and of no others."""
+        """Claims the callbacks that are due, and checks that they tell every end that was not told yet, and no
+        other."""
         leased = self.do(
             self.engine.queue.lease(Demand({Cell(TOLD.function, TOLD.priority): 1000}, frozenset(), 1000), LEASE, 0)
         )

@@ -1,4 +1,4 @@
-"""Laws of a queue about who has an item when two want it: its holder, who renews or ends it, and whoever comes next."""
+"""Laws of races for an item of a queue: between its holder, callers who renew or end it, and the next claim."""
 
 from __future__ import annotations
 

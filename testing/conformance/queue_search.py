@@ -13,7 +13,7 @@ from .queue_engine import MAIL, REPORT, QueueEngine, put, take
 
 
 async def every(queue: Queue, search: Search) -> list[str]:
-    """The ids of all pages."""
+    """The ids on all pages of a search."""
     found: list[str] = []
     for _ in range(1000):
         page = await queue.find(search)

@@ -1,4 +1,4 @@
-"""The laws of what ends or comes back, and of what a queue tells."""
+"""Laws of settlements, which end items or bring them back, and of the figures that a queue tells."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class SettlingLaws:
 
 
 class TellingLaws:
-    """The laws of what a queue says of itself."""
+    """The laws of a queue's figures about itself."""
 
     async def test_counts_are_by_state_and_survive_a_reopening(self, engine: QueueEngine) -> None:
         ids = await put(engine, *(NewItem(MAIL, b"") for _ in range(6)))

@@ -1,4 +1,4 @@
-"""The laws of what the owner of a queue sees to now and then, whoever claims."""
+"""Laws of sweeps: the upkeep that the owner of a queue does now and then, independent of claims."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .queue_engine import LEASE, MAIL, QueueEngine, put, state, take
 
 
 class SweepLaws:
-    """The laws of sweeps: of queues that are in the process."""
+    """The laws of sweeps of queues that are in the process."""
 
     async def test_leases_that_are_over_end_though_nobody_claims(self, engine: QueueEngine) -> None:
         queue = cast(OpenQueue, engine.queue)

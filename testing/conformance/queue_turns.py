@@ -1,4 +1,4 @@
-"""The laws of turns among tenants (FL19): what one has waiting, however much, delays nobody else's next item."""
+"""Laws of turns among tenants (FL19): one tenant's waiting items, however many, delay nobody else's next item."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .queue_engine import LEASE, MAIL, REPORT, QueueEngine, nothing, put, take, 
 
 #: Tenants that share a claim of a lane (TENANTS of the engines).
 TOGETHER = 16
-#: What `behind` is of an engine that takes turns only behind a flood.
+#: Value of `behind` for an engine that takes turns only behind a flood.
 DEPTH = 256
 FLOOD = MAIL._replace(tenant="flood")
 OTHER = MAIL._replace(tenant="other")
 
 
 async def flood(engine: QueueEngine, count: int, due: float = 0.0) -> None:
-    """So many items of one tenant."""
+    """Submits `count` items of one tenant."""
     for first in range(0, count, 1000):
         await put(engine, *(NewItem(FLOOD, b"flood", due) for _ in range(min(1000, count - first))))
 
@@ -203,7 +203,8 @@ class TurnLaws:
 
 
 class TenantsAtClaims:
-    """The tenants: what waits of each, and how many claims passed by each one that had something due and was open."""
+    """Tenants of a queue: their waiting items, and how many claims passed by each one that had something due and was
+    open."""
 
     def __init__(self, kinds: list[Kind], behind: int) -> None:
         self.kinds = kinds
@@ -214,16 +215,16 @@ class TenantsAtClaims:
         self._items = Counter[Kind]()  # claimed meanwhile
 
     def waits(self, items: dict[str, Kind], due: float) -> None:
-        """These were stored."""
+        """Records items that were stored."""
         self._kind_of.update(items)
         self._due.update(dict.fromkeys(items, due))
 
     def comes_back(self, ids: list[str], due: float) -> None:
-        """These wait again."""
+        """Records items that wait again."""
         self._due.update(dict.fromkeys(ids, due))
 
     def claimed(self, ids: list[str], closed: frozenset[Kind], now: float) -> None:
-        """A claim had these. Raises AssertionError when somebody's turn is overdue."""
+        """Records the items of a claim. Raises AssertionError when a tenant's turn is overdue."""
         due = {self._kind_of[id] for id, at in self._due.items() if at <= now} - closed
         served = {self._kind_of[id] for id in ids}
         assert served <= due

@@ -25,7 +25,7 @@ WHOLE = Replay(
 
 
 class ReplayLaws(StoreLaws[Replays]):
-    """A number is given once; what is over stays over."""
+    """Laws of replays: a number is given once, and a replay that is over stays over."""
 
     async def test_a_replay_comes_back_whole(self, store: StoreBench[Replays]) -> None:
         kept = await store.engine.add(WHOLE)

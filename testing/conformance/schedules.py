@@ -45,7 +45,7 @@ def fires(*instants: float, next_at: float = 0.0, passed_over: int = 0) -> Firin
 
 
 class ScheduleLaws(StoreLaws[Schedules]):
-    """Versions and positions are given once; of a schedule and an instant there is one run."""
+    """Laws of schedules: versions and positions are given once; an instant of a schedule has one run."""
 
     async def test_a_schedule_comes_back_whole(self, store: StoreBench[Schedules]) -> None:
         row = await store.engine.put(ScheduleRow(WHOLE, 0, True, NOW, 3, 4, NOW + 5), 0)

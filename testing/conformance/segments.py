@@ -21,7 +21,7 @@ steps = st.lists(
 
 
 def run(first: int, *sizes: int) -> list[Segment]:
-    """Segments of such sizes, one after the other."""
+    """Segments of these sizes, one after the other."""
     found: list[Segment] = []
     for size in sizes:
         found.append(Segment(first, size, ordinal=first, version="v é", offset=7 * first, length=9))

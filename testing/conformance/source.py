@@ -42,13 +42,13 @@ class StreamBench(Protocol):
 
 @runtime_checkable
 class ReplayBench(StreamBench, Protocol):
-    """Of a kind that has a `reader` beside its `build`."""
+    """A bench of a kind of source that has a `reader` beside its `build`."""
 
     def reader(self) -> Rereader: ...
 
 
 async def drained(source: StreamSource, count: int) -> list[StreamBatch]:
-    """Batches with so many items in all."""
+    """Reads batches until they hold `count` items in all."""
     batches: list[StreamBatch] = []
     async with asyncio.timeout(SOON * 4):
         while sum(len(batch.positions) for batch in batches) < count:
@@ -57,7 +57,7 @@ async def drained(source: StreamSource, count: int) -> list[StreamBatch]:
 
 
 async def everything(source: StreamSource) -> list[StreamBatch]:
-    """Whatever is there now."""
+    """Reads all that is there now."""
     batches: list[StreamBatch] = []
     while more := await source.read(1000, 1 << 24, 0.05):
         batches.extend(more)

@@ -57,7 +57,7 @@ stories = st.lists(
 
 
 class UsageLaws(StoreLaws[Usage]):
-    """A report counts once; what is counted stays; an hour is bounded, and nothing of it is left out of its sums."""
+    """Laws of usage: a report counts once; a count stays; an hour is bounded, and its sums leave nothing out."""
 
     async def test_a_new_store_has_nothing(self, store: StoreBench[Usage]) -> None:
         assert await store.engine.hours() == []

@@ -1,5 +1,4 @@
-"""Audit of the stores, of what must be true: after each commit, and when everything is over. Read from outside of every
-host."""
+"""Audit of the stores after each commit, and when everything is over. Read from outside of every host."""
 
 from __future__ import annotations
 
@@ -31,7 +30,8 @@ _WAITING = (int(LedgerPlace.PARKING), int(LedgerPlace.PARKED), int(LedgerPlace.R
 
 
 class StoreAudit:
-    """Knows where every workload is. Ids of the stream are `orders/0/<position>`, as the tailer makes them."""
+    """Audit that knows where every workload is. Ids of the stream are `orders/0/<position>`, as the tailer makes
+    them."""
 
     def __init__(self, plan: Plan, disk: Disk, journal: Journal, client: WorldClient) -> None:
         self._plan = plan
@@ -50,7 +50,8 @@ class StoreAudit:
     # ---- after each commit
 
     def committed(self, file: str) -> None:
-        """A checkpoint that has passed something: it must be done, dead, or durably parked (law 3)."""
+        """Checks after a commit of the state that each item a checkpoint has passed is done, dead or durably parked
+        (law 3)."""
         if file == "state":
             for stream in self._passed:
                 self._committed(stream)
@@ -74,7 +75,8 @@ class StoreAudit:
                     self._journal.wrong(f"the checkpoint passed {id_}, which is neither done nor parked nor dead")
 
     def _may_skip(self, stream: str) -> set[str]:
-        """Runs that are passed when the one before them is not over: timetables.py asks whether it was not."""
+        """Ids of runs that may be passed over while the run before them is not over; timetables.py checks that it was
+        not."""
         if stream != TIMED:
             return set()
         skipping = {timed.name for timed in self._plan.schedules if timed.overlap == "skip"}
@@ -82,11 +84,11 @@ class StoreAudit:
         return {f"{TIMED}/0/{position}" for position, name in rows if name in skipping}
 
     def restoring(self) -> None:
-        """The files are about to be put back: what was a dead letter by then had its turn."""
+        """Notes the dead letters that exist just before the files are put back."""
         self._died |= self._dead()
 
     def restored(self) -> None:
-        """Checkpoints are what they were when they were copied."""
+        """Reads the checkpoints again: the files were put back to an older copy."""
         self._passed = {stream: self._mark(stream, "0")[0] for stream in self._passed}
 
     def _done(self, id_: str) -> bool:
@@ -94,7 +96,7 @@ class StoreAudit:
         return story is not None and any(run.how == "ok" for run in story.executions)
 
     def ended(self, id_: str) -> bool:
-        """Whether it was done, or was a dead letter, at some time."""
+        """Whether a workload was done, or was a dead letter, at some time."""
         return self._done(id_) or id_ in self._died or id_ in self.redriven or id_ in self._dead()
 
     def failures(self, id_: str) -> int:
@@ -107,12 +109,12 @@ class StoreAudit:
         return sum(sum(row) for row in rows)
 
     def _parked(self) -> set[str]:
-        """Ids of everything in the delay service's streams, moved on or not."""
+        """Ids of everything in the delay service's streams, whether moved on or not."""
         rows = self._disk.rows("delay", "SELECT columns FROM batches")
         return {parked_from(headers, b"").id for (columns,) in rows for headers in decode_batch(columns).header_sets}
 
     def buried(self) -> Set[str]:
-        """Ids of dead letters, also of those that became workloads again."""
+        """Ids of all dead letters, also of those that became workloads again."""
         return self._dead() | self.redriven
 
     def _dead(self) -> set[str]:
@@ -135,7 +137,7 @@ class StoreAudit:
         )
 
     def unfinished(self) -> list[str]:
-        """What is not over, for people."""
+        """Lines for people about work that is not over, eight at most."""
         missing = sorted({item.n for item in self._plan.items} - self._client.accepted.keys())
         missing += sorted({timed.n for timed in self._plan.schedules} - self._client.scheduled.keys())
         found = [f"item {n} was never accepted" for n in missing[:5]]
@@ -169,7 +171,8 @@ class StoreAudit:
         return self._disk.rows(file, query)
 
     def sums(self, hosts: Iterable[Host]) -> None:
-        """The platform's own audit of each stream: every position in exactly one class, and all of them ended."""
+        """Checks the platform's own audit of each stream: every position in exactly one class, and all of them
+        ended."""
         for host in hosts:
             for overview in host.tailers.overviews() if host.up and host.tailers is not None else ():
                 tailer = host.tailers.tailer(overview.name)
@@ -187,7 +190,7 @@ class StoreAudit:
     # ---- at rest
 
     def at_rest(self) -> None:
-        """Everything ended as it should, and nothing is left over."""
+        """Checks that everything ended as it should, and nothing is left over."""
         dead = self._dead() | self.redriven
         wrong = self._journal.wrong
         for number, state in self._disk.rows("queue", "SELECT id, state FROM tasks"):
@@ -220,8 +223,8 @@ class StoreAudit:
         self._after_outages(dead)
 
     def _submissions(self) -> None:
-        """Each item that was brought to the queue is there once, under the id that was told; what came in other ways is
-        what became of something."""
+        """Checks that each item that was brought to the queue is there once, under the id that was told, and that every
+        other workload there was made by a guest."""
         accepted = [self._client.accepted[item.n] for item in self._plan.items if item.source == QUEUE]
         told = set[str]().union(*map(self.known_as, accepted), *(guest.made() for guest in self.guests))
         made = {f"{number:016x}" for (number,) in self._disk.rows("queue", "SELECT id FROM tasks")}
@@ -235,7 +238,7 @@ class StoreAudit:
             guest.at_rest()
 
     def _after_outages(self, dead: set[str]) -> None:
-        """What an outage copied into the delay service is bounded, and it killed nothing (law 7)."""
+        """Checks that an outage copied few items into the delay service, and killed none (law 7)."""
         if not any(fault.kind == "outage" for fault in self._plan.faults):
             return
         troubled = sum(1 for item in self._plan.items if any(deed.kind != "ok" for deed in item.deeds))
@@ -263,7 +266,7 @@ class StoreAudit:
 
 
 def _reader(stream: str) -> tuple[str, str]:
-    """Whose checkpoint passes a stream, and as which partition."""
+    """The source and partition under which the reader of a stream keeps its checkpoint."""
     if stream.startswith(_RUNGS):
         return "@delay", stream
     if (function := due_function(stream)) is not None:

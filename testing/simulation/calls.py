@@ -23,7 +23,7 @@ class UnaryCall(Exchange):
         self._serialize, self._parse = forms
 
     async def run(self, request: Any, timeout: float | None) -> Any:
-        """The call from the client's side."""
+        """Makes the call, from the client's side."""
         net, client = self.net, self.client
         data = self._serialize(request)
         self._kind = kind_of(request)
@@ -50,13 +50,13 @@ class UnaryCall(Exchange):
                 self.net.world.after(1.0, self.finish)
 
     def _lands(self, server: Serving, loop: SimLoop | None, data: Any) -> None:
-        """Long after whoever asked was told that it did not: the server that was there then may still be there."""
+        """Delivers a request long after its caller was told that it failed: the server of then may still be there."""
         if server.host.loop is loop and not server.closed:
             self.net.world.count("late writes")
             server.host.call(self.begin, server, data)
 
     def begin(self, server: Serving, data: Any) -> None:
-        """A handler runs; the first answer counts."""
+        """Starts a handler. The first answer counts."""
         handler = server.handlers.get(self.path)
         if handler is None:
             self.send(False, self.failed, rpc_error(grpc.StatusCode.UNIMPLEMENTED, self.path))
@@ -84,7 +84,7 @@ class UnaryCall(Exchange):
             self.send(False, self._replied, reply)
 
     def abort(self, error: grpc.aio.AioRpcError) -> None:
-        """The handler refuses."""
+        """Sends the client the handler's refusal."""
         self.send(False, self.failed, error)
 
     def _replied(self, data: bytes) -> None:
@@ -116,7 +116,7 @@ class StreamCall(Exchange):
         self.knock(None)
 
     async def read(self) -> Any:
-        """The next message, or EOF."""
+        """Returns the next message, or EOF."""
         data = await self._in.read()
         if data is grpc.aio.EOF:
             return data
@@ -181,7 +181,7 @@ class StreamCall(Exchange):
         self.finish()
 
     def abort(self, error: grpc.aio.AioRpcError) -> None:
-        """The handler refuses."""
+        """Sends the client the handler's refusal."""
         self.send(False, self._ended, error)
 
     def _cancelled(self) -> None:
@@ -193,7 +193,7 @@ class StreamCall(Exchange):
         self.finish()
 
     def deliver(self, data: bytes) -> None:
-        """A message arrives at the client."""
+        """Takes a message that arrived at the client."""
         self._in.put(data)
 
 
@@ -204,11 +204,11 @@ class CallContext:
         self._call = call
 
     def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
-        """What a caller shows: here nothing."""
+        """The metadata that a caller shows: here none."""
         return ()
 
     def peer(self) -> str:
-        """The caller's address: here as on one machine."""
+        """The caller's address, here that of a process on the same machine."""
         return "unix:"
 
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing: Any = ()) -> None:
@@ -226,11 +226,11 @@ class StreamContext(CallContext):
         self._handler = handler
 
     def receive(self, data: bytes) -> None:
-        """A message arrives."""
+        """Takes a message that arrived at the server."""
         self._in.put(data)
 
     async def read(self) -> Any:
-        """The next message, or EOF."""
+        """Returns the next message, or EOF."""
         data = await self._in.read()
         return data if data is grpc.aio.EOF else self._handler.request_deserializer(data)
 

@@ -43,7 +43,7 @@ class Numbers:
         self._known: dict[int, tuple[int, Any]] = {}
 
     def of(self, one: Any) -> int:
-        """The object's number."""
+        """The number of an object, given when it is first asked for."""
         known = self._known.get(id(one))
         if known is None:
             known = self._known[id(one)] = (len(self._known), one)
@@ -52,7 +52,7 @@ class Numbers:
 
 @contextlib.contextmanager
 def _in_order() -> Iterator[None]:
-    """Sets of objects and of tasks are walked in the same order in every process."""
+    """Has sets of objects and of tasks walked in the same order in every process."""
     numbers = Numbers()
     changed: list[Any] = [*_IN_SETS, SimTask, SimFuture]
     former = [vars(each).get("__hash__") for each in changed]
@@ -74,15 +74,15 @@ def _in_order() -> Iterator[None]:
 
 @functools.cache
 def _frozen_before() -> bool:
-    """Whether what there was before the first world is frozen, by a program that has more to do than simulate: then it
-    stays so. Asked once: every frozen object is counted for the answer, which takes as long as a short world."""
+    """Whether all objects from before the first world are frozen by a program that has more to do than simulate: then
+    they stay so. Asked once: every frozen object is counted for the answer, which takes as long as a short world."""
     return gc.get_freeze_count() > 0
 
 
 @contextlib.contextmanager
 def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterator[None]:
-    """Module `random` and uuid4 follow from the seed; the garbage collector does not choose the moment at which
-    something is closed; what is logged goes to `said`."""
+    """Seeds module `random` and uuid4, keeps the garbage collector from choosing the moment at which something is
+    closed, and sends log lines to `said`."""
 
     handler = _Handler(said)
     state, uuid4, collecting = random.getstate(), uuid.uuid4, gc.isenabled()

@@ -13,7 +13,7 @@ from .host import Host
 
 
 class Channel:
-    """As grpc.aio.Channel: makes what the generated stubs call."""
+    """Counterpart of grpc.aio.Channel, with the methods that generated stubs call."""
 
     def __init__(self, net: Net, host: Host, address: str) -> None:
         self._net = net
@@ -22,7 +22,7 @@ class Channel:
         self._calls: list[Exchange] = []
 
     def unary_unary(self, path: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
-        """A method that takes one message and answers one."""
+        """Makes a method that takes one message and answers one."""
         forms = (request_serializer, response_deserializer)
 
         async def call(request: Any, timeout: float | None = None, **_: Any) -> Any:
@@ -31,7 +31,7 @@ class Channel:
         return call
 
     def stream_stream(self, path: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
-        """A method of streams."""
+        """Makes a method with a stream each way."""
         forms = (request_serializer, response_deserializer)
 
         def call(**_: Any) -> StreamCall:
@@ -42,7 +42,7 @@ class Channel:
         return call
 
     def unary_stream(self, path: str, *_: Any, **__: Any) -> Any:
-        """A method that answers with a stream: nobody in the simulation calls one."""
+        """Makes a method that answers with a stream, and fails: nobody in the simulation calls one."""
 
         def call(request: Any, **_: Any) -> Any:
             raise rpc_error(grpc.StatusCode.UNIMPLEMENTED, f"{path} is not in the simulated network")
@@ -56,14 +56,14 @@ class Channel:
         await self.close()
 
     async def close(self) -> None:
-        """Gives up what is open."""
+        """Gives up the calls that are open."""
         for call in self._calls:
             if isinstance(call, StreamCall):
                 call.cancel()
 
 
 class Server:
-    """As grpc.aio.Server: what generated code registers with."""
+    """Counterpart of grpc.aio.Server, with the methods by which generated code registers."""
 
     def __init__(self, net: Net, host: Host, address: str) -> None:
         self.host = host
@@ -74,14 +74,14 @@ class Server:
         self._address = address
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:
-        """Nothing: the same handlers are registered by name."""
+        """Does nothing: the same handlers are registered by name."""
 
     def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
-        """Handlers by the name of their method."""
+        """Registers handlers by the names of their methods."""
         self.handlers.update({f"/{service}/{name}": handler for name, handler in handlers.items()})
 
     async def stop(self, grace: float | None) -> None:
-        """Takes nothing new, and ends what is under way after `grace` seconds."""
+        """Takes no new calls, and ends those under way after `grace` seconds."""
         self.closed = True
         if self._net.servers.get(self._address) is self:
             del self._net.servers[self._address]

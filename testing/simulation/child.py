@@ -22,8 +22,8 @@ from .story import Story, StoryEnd
 class StoryOrder(msgspec.Struct):
     """The order of stories to tell: `seeds`, and of each plan only some faults and items, by index (None: all). `bug`
     is planted meanwhile. `small`: a failing plan is shrunk. `trace`: lines are printed instead of JSON. `finds`: no
-    more seeds are told after so many that were wrong (0: all are). `record`: each verdict comes with what tailers
-    did."""
+    more seeds are told after this many wrong ones (0: all are). `record`: each verdict comes with a record of its
+    tailers."""
 
     seeds: list[int]
     faults: list[int] | None = None
@@ -36,7 +36,7 @@ class StoryOrder(msgspec.Struct):
 
 
 class Verdict(msgspec.Struct):
-    """The verdict on one story. `faults` and `items`: what was left of a failing plan after shrinking, by index."""
+    """The verdict on one story. `faults` and `items`: indices of those left in a failing plan after shrinking."""
 
     seed: int
     hash: str
@@ -56,7 +56,7 @@ def tell(plan: Plan, *, trace: bool = False, record: bool = False) -> StoryEnd:
 
 
 def chosen(plan: Plan, order: StoryOrder) -> Plan:
-    """A plan with only what an order wants of it."""
+    """The plan with only the faults and items that an order wants."""
     faults, items = order.faults, order.items
     return dataclasses.replace(
         plan,
@@ -88,7 +88,7 @@ def verdict(order: StoryOrder, seed: int) -> Verdict:
 
 
 def main() -> None:
-    """The process: an order as JSON in its first argument."""
+    """Runs the process, whose first argument is an order as JSON."""
     order = msgspec.json.decode(sys.argv[1], type=StoryOrder)
     gc.collect()
     gc.freeze()  # the program is not looked through again for each world's garbage: an eighth of the time

@@ -1,5 +1,5 @@
-"""A client that brings work: submits to the queue and appends to the stream over the network, again until it was
-heard."""
+"""A client that brings work: submits to the queue and appends to the stream over the network, again until it is
+answered."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class WorldClient:
         self._restores = any(fault.kind == "restore" for fault in plan.faults)
 
     async def main(self) -> None:
-        """The client's process."""
+        """Runs the client's process."""
         queue, log = self._queue, self._log = RemoteQueue(self._store), RemoteLog(self._store)
         self._schedules = RemoteSchedules(self._store)
         streams = {item.source for item in self._plan.items} - {QUEUE}
@@ -92,7 +92,7 @@ class WorldClient:
         host.world.say(host.name, f"made the schedule {timed.name}")
 
     def schedule_again(self, since: float) -> None:
-        """The schedules are what they were `since` then."""
+        """Makes every schedule again that was made after `since`, the time to which their store was put back."""
         for timed in self._plan.schedules:
             if timed.n in self.scheduled and self.times[timed.n] >= since:
                 del self.scheduled[timed.n]
@@ -139,7 +139,8 @@ class WorldClient:
             host.journal.cancelled[id_] = fences[0][0] if fences else 0
 
     def bring_again(self, since: float) -> None:
-        """The queue is what it was `since` then: what was accepted later is submitted again, under its key."""
+        """Submits every item again, under its key, that was accepted after `since`, the time to which the queue was put
+        back."""
         for item in self._plan.items:
             if item.source == QUEUE and item.n in self.accepted and self.times[item.n] >= since:
                 del self.accepted[item.n]

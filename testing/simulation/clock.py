@@ -11,7 +11,7 @@ _STEP = 1e-9
 
 
 class Moment(Protocol):
-    """The world, as a clock needs it: it knows the true time, and for how many turns who turns is alone."""
+    """The world, as far as a clock needs it: the true time, and for how many turns the loop that turns is alone."""
 
     alone: int
 
@@ -39,11 +39,11 @@ class MachineClock:
         return 0.0  # what a simulated process calculates takes no time
 
     def jump(self, seconds: float) -> None:
-        """The wall clock jumps; the monotonic one does not."""
+        """Moves the wall clock; the monotonic one does not jump."""
         self.ahead += seconds
 
     def true_at(self, monotonic: float) -> float:
-        """The first true time at which the monotonic clock says at least this."""
+        """The first true time at which the monotonic clock says at least `monotonic`."""
         true = (monotonic - self.offset) / self.rate
         while self.offset + self.rate * true < monotonic:
             true += _STEP

@@ -14,32 +14,47 @@ from ...model.errors import UserError
 
 
 def simulate(
-    seeds: Annotated[int, typer.Option("--seeds", min=1, metavar="N", help="So many worlds.")] = 300,
-    first: Annotated[int, typer.Option("--from", min=0, metavar="SEED", help="The first one's seed.")] = 0,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="SEED", help="This one only.")] = None,
-    trace: Annotated[bool, typer.Option("--trace", help="With --seed: what happened when, and where.")] = False,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, metavar="N", help="Number of worlds.")] = 300,
+    first: Annotated[int, typer.Option("--from", min=0, metavar="SEED", help="Seed of the first world.")] = 0,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="SEED", help="Seed of the only world.")] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="With --seed: print each event, with its time and host.")
+    ] = False,
     faults: Annotated[
         str | None, typer.Option("--faults", metavar="I,J,…", help="With --seed: only these faults (-: none).")
     ] = None,
-    items: Annotated[str | None, typer.Option("--items", metavar="I,J,…", help="Only these items likewise.")] = None,
+    items: Annotated[
+        str | None, typer.Option("--items", metavar="I,J,…", help="With --seed: only these items (-: none).")
+    ] = None,
     bug: Annotated[str, typer.Option("--bug", metavar="NAME", help="Plant a known mistake, to see it found.")] = "",
-    shrink: Annotated[bool, typer.Option("--shrink/--no-shrink", help="Look for less that still fails.")] = True,
-    jobs: Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Processes; default: processors.")] = 0,
+    shrink: Annotated[
+        bool, typer.Option("--shrink/--no-shrink", help="Look for a smaller plan that still fails.")
+    ] = True,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=0, metavar="N", help="Number of processes; default: one per processor.")
+    ] = 0,
     bugs: Annotated[
-        bool, typer.Option("--bugs", help="After how many worlds is each known mistake (or --bug's) found?")
+        bool, typer.Option("--bugs", help="Count the worlds until each known mistake (or that of --bug) is found.")
     ] = False,
-    finds: Annotated[int, typer.Option("--finds", min=1, metavar="N", help="With --bugs: enough of one mistake.")] = 20,
+    finds: Annotated[
+        int, typer.Option("--finds", min=1, metavar="N", help="With --bugs: go on to the next mistake after N finds.")
+    ] = 20,
     minutes: Annotated[
-        float, typer.Option("--minutes", min=0, metavar="M", help="With --bugs: begin nothing after; 0: no end.")
+        float,
+        typer.Option(
+            "--minutes", min=0, metavar="M", help="With --bugs: begin nothing new after M minutes; 0: no end."
+        ),
     ] = 0.0,
     results: Annotated[
-        Path | None, typer.Option("--results", metavar="FILE", help="With --bugs: keep what was found; go on from it.")
+        Path | None,
+        typer.Option("--results", metavar="FILE", help="With --bugs: keep the results in a file, and go on from it."),
     ] = None,
     record: Annotated[
-        Path | None, typer.Option("--record", metavar="FILE", help="Keep what tailers did and were told.")
+        Path | None, typer.Option("--record", metavar="FILE", help="Keep a record of the messages to and from tailers.")
     ] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", metavar="FILE", help="Compare it with what another version kept.")
+        Path | None,
+        typer.Option("--against", metavar="FILE", help="Compare with the record that another version kept."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -47,10 +62,10 @@ def simulate(
     broken in any of them.
 
     With --bugs known mistakes take turns, each planted in --seeds worlds at most or until it was found --finds times.
-    They are in a clone of the repository, not in the installed package.
+    Known mistakes come with a clone of the repository, not with the installed package.
 
-    With --record one version of the platform keeps what its tailers did; another one says with --against how much of it
-    is the same. Exit code 1 also when an item's runs ended otherwise.
+    With --record one version of the platform keeps a record of what its tailers did; with --against another version
+    says how much of that is the same. Exit code 1 also when an item's runs ended otherwise.
     """
     from . import hunt
     from .run import SimulateOptions, main
@@ -73,7 +88,7 @@ def simulate(
 def _mistakes() -> list[str]:
     """The names of the mistakes that can be planted. Raises UserError in an installed package, which has none."""
     if importlib.util.find_spec(".bugs", __package__) is None:
-        raise UserError("known mistakes are not in the installed package: --bug and --bugs need a clone of tailrace")
+        raise UserError("--bug and --bugs need a clone of tailrace: the installed package has no known mistakes")
     from .bugs import BUGS
 
     return sorted(BUGS)

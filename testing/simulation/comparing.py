@@ -25,8 +25,8 @@ _WORDS = {
 
 @dataclass(slots=True)
 class Comparison:
-    """The comparison of two runs. `counts`: how alike → so many worlds; `first`: how alike → some seeds, and where they
-    differ first. `missing`: seeds that the earlier run did not have."""
+    """The comparison of two runs. `counts`: number of worlds by how alike they are; `first`: some seeds by how alike
+    they are, with the place where they differ first. `missing`: seeds that the earlier run did not have."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
@@ -34,27 +34,27 @@ class Comparison:
 
     @property
     def differ(self) -> int:
-        """Worlds in which an item's runs ended otherwise."""
+        """Number of worlds in which an item's runs ended otherwise."""
         return self.counts["differ"]
 
     def facts(self) -> dict[str, Any]:
-        """For --json."""
+        """Figures of the comparison, for --json."""
         return {**{how: self.counts[how] for how in _WORDS}, "missing": self.missing, "first": self.first}
 
     def text(self) -> str:
-        """For people."""
-        lines = [f"of {self.counts.total()} worlds that were recorded before:"]
+        """Text of the comparison, for people."""
+        lines = [f"of the {self.counts.total()} worlds that the earlier run recorded:"]
         for how, words in _WORDS.items():
             if self.counts[how]:
                 lines.append(f"  {self.counts[how]} {words}")
                 lines += [f"    seed {seed}: {where}" for seed, where in self.first.get(how, ())]
         if self.missing:
-            lines.append(f"  {self.missing} more were not recorded")
+            lines.append(f"  {self.missing} more that the earlier run did not record")
         return "\n".join(lines)
 
 
 def compared(before: Iterable[WorldRecord], after: Iterable[WorldRecord]) -> Comparison:
-    """Compares them by seed."""
+    """Compares the records of two runs by seed."""
     known = {record.seed: record for record in before}
     found = Comparison()
     for record in after:
@@ -69,17 +69,18 @@ def compared(before: Iterable[WorldRecord], after: Iterable[WorldRecord]) -> Com
 
 
 def read(file: Path) -> list[WorldRecord]:
-    """The records in a file. Raises UserError when it has none."""
+    """Reads the records in a file. Raises UserError when it has none."""
     try:
         return [msgspec.json.decode(line, type=WorldRecord) for line in file.read_bytes().splitlines() if line]
     except OSError as error:
-        raise UserError(f"{file}: {error.strerror}; expected what `tailrace simulate --record` wrote") from error
+        raise UserError(f"{file}: {error.strerror}; expected a file that `tailrace simulate --record` wrote") from error
     except msgspec.DecodeError as error:
-        raise UserError(f"{file}: {error}; expected what `tailrace simulate --record` wrote") from error
+        raise UserError(f"{file}: {error}; expected a file that `tailrace simulate --record` wrote") from error
 
 
 def check(file: Path) -> None:
-    """Whether records can be put there, before many worlds are told for them. Raises UserError when they cannot."""
+    """Checks that records can be written to a file, before many worlds are told for them. Raises UserError when they
+    cannot."""
     try:
         file.open("ab").close()
     except OSError as error:
@@ -87,5 +88,5 @@ def check(file: Path) -> None:
 
 
 def write(file: Path, records: Iterable[WorldRecord]) -> None:
-    """Puts them there, a line each."""
+    """Writes records to a file, a line each."""
     file.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))

@@ -30,7 +30,7 @@ _ROW = "SELECT entry FROM ledger WHERE source = ? AND partition = ? AND position
 
 _entry = msgspec.json.Decoder(LedgerEntry).decode
 
-#: Where an item came from: the tailer, its partition, and the position there.
+#: Home of an item: its tailer, the partition, and the position there.
 Home = tuple[str, str, int]
 #: A stream of the delay service, and a position in it.
 Spot = tuple[str, int]
@@ -68,7 +68,7 @@ class Copies:
     # ---- after each commit
 
     def committed(self, file: str) -> None:
-        """What was appended is known, and what was passed goes on from somewhere."""
+        """Notes copies that were appended, and checks that items whose copies were passed go on from somewhere."""
         if file == "delay":
             self._read()
             self._trimmed()
@@ -79,7 +79,7 @@ class Copies:
                 self._move(marks)
 
     def _read(self) -> None:
-        """Looks at copies that were appended since the last time."""
+        """Reads the copies that were appended since the last time."""
         for stream, row, first, count in self._disk.rows("delay", _BATCHES):
             if first < self._ends.get(stream, 0):
                 continue
@@ -119,14 +119,14 @@ class Copies:
             self._goes_on(home, stream)
 
     def _leave(self, spot: Spot) -> Home | None:
-        """A copy was passed."""
+        """Forgets a copy that was passed. Returns its item's place in its source, unless it was passed before."""
         home = self._homes.pop(spot, None)
         if home is not None:
             del self._waiting[home][spot]
         return home
 
     def _goes_on(self, home: Home, stream: str) -> None:
-        """An item of which a position was passed has ended, or something stands from which it goes on."""
+        """Checks that an item whose copy was passed has ended, or goes on from something that is still there."""
         id_ = "/".join(map(str, home))
         row = self._row(home)
         if row is None or row.place in (*TERMINAL, LedgerPlace.SUSPECT):
@@ -149,7 +149,7 @@ class Copies:
     # ---- runs
 
     def _begins(self, run: Execution) -> None:
-        """A copy that starts is above the checkpoint of what is due."""
+        """Checks that a copy that starts is above the checkpoint of its stream of due items."""
         if "/" not in run.id:
             return
         source, partition, position = run.id.split("/")
@@ -163,7 +163,7 @@ class Copies:
     # ---- otherwise
 
     def restored(self) -> None:
-        """The files were put back: what waits is what they say."""
+        """Reads the copies again that wait: the files were put back to an older copy."""
         self._ends, self._homes, self._waiting, self._passed, self._marks = {}, {}, {}, {}, []
         for source, partition, position, ahead in self._disk.rows("state", _MARKS):
             bits = frozenset(position + index for index, bit in enumerate(decode_ahead(ahead)) if bit)
@@ -171,7 +171,7 @@ class Copies:
         self._read()
 
     def at_rest(self) -> None:
-        """No copy waits, and no checkpoint has gaps."""
+        """Checks that no copy waits, and no checkpoint has gaps."""
         for home, spots in self._waiting.items():
             for stream, position in spots:
                 self._journal.wrong(f"left over: a copy of {'/'.join(map(str, home))} in {stream} at {position}")
@@ -191,7 +191,7 @@ def stands(row: LedgerEntry, copies: Iterable[int], *, read: bool) -> bool:
 
 
 def _copies(columns: bytes) -> list[Parked]:
-    """The records of a batch, without what they carry."""
+    """Records of a batch, without their payloads."""
     batch = decode_batch(columns)
     sets = [parked_from(headers, b"") for headers in batch.header_sets]
     return [sets[number] for number in batch.header_of or [0] * len(batch.payloads)]

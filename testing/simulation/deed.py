@@ -1,4 +1,4 @@
-"""Deeds: what a run does, of whatever a plan has."""
+"""Deeds: the actions of a run, for plans of all kinds."""
 
 from __future__ import annotations
 

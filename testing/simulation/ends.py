@@ -12,20 +12,21 @@ from .plan import Deed
 
 _BY_KIND = {"ok": "ok", "fatal": "fatal", "later": "retry", "throttled": "throttled"}
 _BY_STOP = {Stop.NONE: "retry", Stop.TIMEOUT: "retry", Stop.CANCELLED: "cancelled"}
-#: How an item ends that never ran.
+#: Ends of items that never ran.
 _UNSTARTED = ("held", "cancelled", "expired")
 _WAITS, _RUNS = "waits", "runs"
 
 
 def deserved(deed: Deed | None, stop: Stop) -> str:
-    """How a run ends that did all of its deed (None: it was stopped before) after it was told to stop. What a function
-    says on purpose is heard even then."""
+    """The outcome that a run deserves that did all of its deed (None: it was stopped before) after it was told to stop.
+    An outcome that a function asks for on purpose counts even then."""
     known = None if deed is None else _BY_KIND.get(deed.kind)
     return known or _BY_STOP.get(stop, "lost")
 
 
 class Ends:
-    """Of one process. Invariant: `inside` has what came in and was not told to have ended: what it does, or did."""
+    """Check of the ends of items in one process. Invariant: `inside` has each item that came in and was not told to
+    have ended, with its state or the end of its function."""
 
     def __init__(self, journal: Journal, name: str) -> None:
         self._journal = journal
@@ -36,21 +37,21 @@ class Ends:
         self._journal.wrong(f"ends: in {self._name} {what}")
 
     def admitted(self, keys: Iterable[int]) -> None:
-        """Items came in."""
+        """Notes items that came in."""
         self.inside.update(dict.fromkeys(keys, _WAITS))
 
     def begins(self, key: int, id: str) -> None:
-        """One of them starts."""
+        """Checks that an item that starts has waited."""
         if self.inside.get(key) != _WAITS:
             self._wrong(f"{id} starts, which {self.inside.get(key, 'had been told to be over')}")
         self.inside[key] = _RUNS
 
     def did(self, key: int, how: str) -> None:
-        """Its function is over."""
+        """Notes the end of an item's function."""
         self.inside[key] = how
 
     def told(self, key: int, outcome: Outcome) -> None:
-        """The engine says that it ended."""
+        """Checks an outcome that the engine tells against the end of the function."""
         how = "ok" if outcome is Outcome.SUCCESS else outcome.name.lower()
         did = self.inside.pop(key, "")
         if not did:

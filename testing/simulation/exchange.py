@@ -1,4 +1,4 @@
-"""Exchanges between a caller and who serves an address: messages in order, lost with the process they are for."""
+"""Exchanges between a caller and the server at an address: messages in order, lost with the process they are for."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Net(Protocol):
 
 
 def rpc_error(code: grpc.StatusCode, details: str, trailing: Iterable[tuple[str, str]] = ()) -> grpc.aio.AioRpcError:
-    """The error that grpc.aio would raise."""
+    """Makes the error that grpc.aio would raise."""
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(*trailing), details)
 
 
@@ -62,13 +62,13 @@ class Pipe:
         self._waiter: asyncio.Future[None] | None = None
 
     def put(self, message: Any) -> None:
-        """A message arrives."""
+        """Adds a message that arrived."""
         if self._end is None:
             self._messages.append(message)
             self._wake()
 
     def end(self, end: Any) -> None:
-        """Nothing more arrives: EOF, or the error that every read raises from then on."""
+        """Ends the stream: after the messages that are there, every read returns EOF or raises this error."""
         if self._end is None:
             self._end = end
             self._wake()
@@ -82,7 +82,7 @@ class Pipe:
             self._waiter.set_result(None)
 
     async def read(self) -> Any:
-        """The next message, or the end."""
+        """Returns the next message, or the end."""
         while not self._messages:
             if isinstance(self._end, BaseException):
                 raise self._end
@@ -94,8 +94,8 @@ class Pipe:
 
 
 class Exchange:
-    """One call, unary or a stream, from a process to whoever serves an address. `loop`s name the processes: what
-    arrives for one that has ended is lost. Invariant: in `net.exchanges` until it is over."""
+    """One call, unary or a stream, from a process to the server at an address. `loop`s name the processes: a message
+    that arrives for one that has ended is lost. Invariant: in `net.exchanges` until it is over."""
 
     def __init__(self, net: Net, client: Host, address: str, path: str) -> None:
         assert client.loop is not None
@@ -116,15 +116,15 @@ class Exchange:
     # ---- to be filled in by the two kinds
 
     def begin(self, server: Serving, data: Any) -> None:
-        """The call has arrived at its server."""
+        """Begins the call at its server."""
 
     def failed(self, error: grpc.aio.AioRpcError) -> None:
-        """The client is told how it failed."""
+        """Tells the client how the call failed."""
 
     # ---- messages
 
     def _server(self) -> Serving | None:
-        """Who it goes to: found once."""
+        """The server of the call, chosen once."""
         if self._serving is None:
             self._serving = self.net.server(self._address)
             if self._serving is not None:
@@ -154,7 +154,7 @@ class Exchange:
             server.host.call(self.begin, server, data)
 
     def send(self, towards_server: bool, call: Callable[..., None], *args: Any) -> None:
-        """One message of the exchange: in order, and lost when the receiver's process is gone."""
+        """Sends one message of the exchange: in order, and lost when the receiver's process is gone."""
         target = self.target
         if target is None or self.over:
             return
@@ -178,25 +178,25 @@ class Exchange:
             loop.call_soon(call, *args)
 
     def tell(self, how: str, kind: str, data: bytes) -> None:
-        """Whoever records it hears what the client does or is told."""
+        """Tells the recording, if there is one, something that the client does or is told."""
         if self.net.heard is not None:
             self.net.heard(self.client.name, how, kind, data)
 
     # ---- ends
 
     def broken(self, why: str) -> None:
-        """The connection is gone: both sides that still run learn of it."""
+        """Breaks the connection: both sides that still run learn of it."""
         if not self.over:
             self.to_client(self.failed, rpc_error(grpc.StatusCode.UNAVAILABLE, why))
             self.to_server(self.cancel_handlers)
             self.finish()
 
     def finish(self) -> None:
-        """Over: nothing that is still under way arrives."""
+        """Ends the exchange: no message that is still under way arrives."""
         self.over = True
         self.net.exchanges.pop(self, None)
 
     def cancel_handlers(self) -> None:
-        """What grpc.aio does with the handlers of a call whose client is gone."""
+        """Cancels the handlers, as grpc.aio does when the client of a call is gone."""
         for task in self._tasks:
             task.cancel()

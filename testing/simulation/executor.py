@@ -12,8 +12,8 @@ from ...runtime.frames import Done, Dying, ExecutorSetup, Failed, Frames, Notes,
 from ...runtime.rules.suspicion import ProcessDeath
 from ...sdk.function import Function
 from .exchange import NEXT
+from .executor_inside import SimBoard
 from .host import here
-from .inside import SimBoard
 from .kernel import PIPE, Kernel
 from .loop import SimLoop
 
@@ -22,7 +22,7 @@ START = 0.3
 
 
 class SimExecutor(ExecutorProcess):
-    """A supervisor's hold on a simulated process: what ExecutorProcess is to a real one."""
+    """A supervisor's hold on a simulated process: the counterpart of ExecutorProcess."""
 
     _loop: SimLoop
 
@@ -70,7 +70,7 @@ class SimExecutor(ExecutorProcess):
         self.send(self.setup)
 
     def send(self, frame: Any) -> None:
-        """In order, on a socket that outlives neither end."""
+        """Sends a frame to the process: in order, on a socket that outlives neither end."""
         world = self._host.world
         self._sent_at = max(self._sent_at + NEXT, world.now + PIPE)
         world.at(self._sent_at, self.kernel.do, self.kernel.accept, (frame,))
@@ -86,10 +86,10 @@ class SimExecutor(ExecutorProcess):
         self.kernel.die(-signal.SIGKILL)
 
     def end_what_goes_on(self, deadline: float) -> None:
-        """Nobody starts anything here."""
+        """Does nothing: nobody starts anything here."""
 
     def _heard(self, data: bytes) -> None:
-        """A frame from the process reaches the supervisor, if that is still there."""
+        """Hands a frame from the process to the supervisor, if that is still there."""
         if not self._loop.dead:
             self._loop.call_soon(self._hear, data)
 
@@ -98,7 +98,7 @@ class SimExecutor(ExecutorProcess):
             self._accept(frame)
 
     def _reaped_by_kernel(self, code: int) -> None:
-        """The kernel tells the parent, if it is still there."""
+        """Tells the supervisor the exit code, if it is still there."""
         if self.kernel in self._host.processes:
             self._host.processes.remove(self.kernel)
         if not self._loop.dead:
@@ -112,4 +112,4 @@ class SimExecutor(ExecutorProcess):
         self.dead.set()
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Does nothing: there is nothing to close."""

@@ -57,7 +57,7 @@ class Faults:
                 host.start()
 
     def _ended(self, host: Host) -> None:
-        """A process is gone: the network notices, and soon what it had started."""
+        """Tells the network that a process is gone, and soon after that the processes that it had started."""
         self._network.died(host, silent=host.silent)
         for kernel in list(host.processes):
             delay = host.orphans if host.orphans is not None else ORPHANS * self._world.random.random()

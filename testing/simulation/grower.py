@@ -1,5 +1,5 @@
-"""A client that makes trees of jobs, fills and seals them, and asks what an operator asks; each call again until it was
-answered. What runs add themselves goes through it too: a run waits until that was answered."""
+"""A client that makes trees of jobs, fills and seals them, and makes an operator's requests; each call again until it
+is answered. Additions by runs go through it too: a run waits until they are answered."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _FENCES = "SELECT id, fence FROM tasks"
 
 
 class GrowerAnswer(NamedTuple):
-    """A call that was answered: when it was first made and when that was, true seconds; whether it was done, by
-    what words it was refused, and what it was answered."""
+    """A call that was answered: when it was first made and when it was answered, true seconds; whether it was done, the
+    words of a refusal, and the answer."""
 
     began: float
     at: float
@@ -73,7 +73,7 @@ class Grower:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def main(self) -> None:
-        """The client's process."""
+        """Runs the client's process."""
         self._jobs = RemoteJobs(self._store)
         await together(*map(self._grow, self._plan.trees))
 
@@ -103,14 +103,15 @@ class Grower:
         self.seals[tree.k] = await self._answer(f"seal of {tree.id}", partial(self._jobs.seal, tree.id, ""))
 
     async def _asks(self, tree: TreePlan) -> None:
-        """One after the other: who lets a tree go on has heard that it is paused."""
+        """Makes the requests about a tree one after the other: a tree is resumed only once its pause was answered."""
         for place, ask in enumerate(tree.asks):
             await self._until(ask.at)
             change = partial(self._jobs.change, tree.id, ask.what, "the world ends it")
             self.asks[tree.k, place] = await self._answer(f"{ask.what} of {tree.id}", change)
 
     async def _redrive(self, tree: TreePlan) -> None:
-        """Of all that failed; each that has another life has the same one whenever that is asked again."""
+        """Redrives all failed items of a tree, and again, and checks that an item gets the same new workload each
+        time."""
         for place, at in enumerate(tree.redrives):
             await self._until(at)
             failed = [f"{item:016x}" for (item,) in here().disk.rows("queue", _FAILED, (tree.id,))]
@@ -123,7 +124,7 @@ class Grower:
             self.redriven.add((tree.k, place))
 
     async def _retry(self, tree: TreePlan) -> None:
-        """Once the tree is over; a tree that is forgotten has nothing to be tried again."""
+        """Retries a tree once it is over, unless it is forgotten by then."""
         if not tree.retry:
             return
         while not (rows := here().disk.rows("queue", _OVER, (tree.id,))) or rows[0][0] is None:
@@ -139,7 +140,7 @@ class Grower:
         return JobItem(json.dumps(payload).encode(), key=self.items[n].key)
 
     async def _answer(self, what: str, call: Callable[[], Awaitable[object]]) -> GrowerAnswer:
-        """Of a call that is made until it is answered."""
+        """Makes a call until it is answered, and returns the answer."""
         host = here()
         began = host.world.now
         try:
@@ -163,7 +164,7 @@ class Grower:
     # ---- what runs add
 
     def begins(self, run: Execution) -> None:
-        """A run begins, which may add items: it has this process do so."""
+        """Has this process make the additions of a run that begins, if it makes any."""
         item = self.items.get(run.n)
         if item is not None and item.adds:
             host = self._host()
@@ -173,7 +174,7 @@ class Grower:
         self._tasks.append(asyncio.ensure_future(self._add_for(run, item)))
 
     async def _add_for(self, run: Execution, item: BranchItem) -> None:
-        """One after the other, as a run does that waits for each answer."""
+        """Makes the additions of a run one after the other, as a run does that waits for each answer."""
         tree, said = self.of[item.n], self.inner.setdefault((run.id, run.fence), [])
         for place, (job, n) in enumerate(item.adds):
             added, holder = [self._item(tree, n)], JobHolder(run.id, run.fence)

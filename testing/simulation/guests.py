@@ -1,4 +1,5 @@
-"""Guests that come into some worlds, beside items, schedules and faults: what the audit asks of each."""
+"""Guests that come into some worlds, beside items, schedules and faults: the questions that the audit asks each of
+them."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ from typing import Protocol
 
 
 class Guest(Protocol):
-    """A guest that brings items to the queue in ways of its own, and knows what must become of them."""
+    """A guest that brings items to the queue in ways of its own, and knows how they must end."""
 
     def pending(self) -> Iterator[str]:
-        """What is not over, for people."""
+        """Lines for people about work of this guest that is not over."""
 
     def made(self) -> Set[str]:
-        """The ids of the queue's items that came by it."""
+        """Ids of the items of the queue that came by this guest."""
 
     def at_rest(self) -> None:
-        """Tells the journal what is not as it should be when everything is over."""
+        """Tells the journal of everything that is not as it should be when all is over."""

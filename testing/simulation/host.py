@@ -27,7 +27,7 @@ def here() -> Host:
 
 
 def current() -> str:
-    """The name of the host whose code is running; empty: none's."""
+    """The name of the host whose code is running; empty: none."""
     host = _HERE.get(None)
     return "" if host is None else host.name
 
@@ -93,12 +93,12 @@ class Host:
         return self.loop is not None
 
     def latency(self) -> float:
-        """How long the disk, or another thread, takes now."""
+        """Seconds that the disk, or another thread, takes now."""
         least, most = LATENCY
         return least + (most - least) * self.world.random.random() ** 4
 
     def start(self) -> None:
-        """A fresh process."""
+        """Starts a fresh process."""
         if self.loop is not None:
             return
         self.incarnation += 1
@@ -137,8 +137,8 @@ class Host:
         self.ended()
 
     def reboot(self) -> None:
-        """Its machine loses its power, and is there again `boot_after` seconds later. Its monotonic clock begins anew,
-        and says more than before where the machine had been up for a shorter time than it takes to start."""
+        """Cuts the power of its machine, which is there again `boot_after` seconds later. Its monotonic clock begins
+        anew, and says more than before where the machine had been up for a shorter time than it takes to start."""
         self.silent = True
         self.kill("its power is cut")
         begins = self.world.random.choice((0.0, 3000.0))
@@ -146,13 +146,13 @@ class Host:
         self.world.after(self.boot_after, self.start)
 
     def drain(self) -> None:
-        """SIGTERM."""
+        """Asks the process to drain, as SIGTERM does."""
         if self.draining is not None:
             self.world.say(self.name, "drains")
             self.call(self.draining.set)
 
     def freeze(self) -> None:
-        """SIGSTOP: it does not run, its clock goes on."""
+        """Freezes the process, as SIGSTOP does: it does not run, its clock goes on."""
         if self.loop is not None and not self.frozen:
             self.frozen = True
             self.frozen_since = self.world.now
@@ -160,7 +160,7 @@ class Host:
             self.world.say(self.name, "freezes")
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Lets a frozen process go on, as SIGCONT does."""
         if self.frozen:
             self.frozen = False
             self.world.turning, self.world.alone = None, 0
@@ -172,7 +172,7 @@ class Host:
             self.loop.call_soon(function, *args)
 
     def point(self, name: str) -> bool:
-        """A named moment around a durable write. True: the process was killed here."""
+        """Counts a named moment around a durable write. Returns True when the process was killed here."""
         count = self.points[name] = self.points.get(name, 0) + 1
         if self.kill_at is not None and self.kill_at == (name, count):
             self.kill_at = None
@@ -181,14 +181,14 @@ class Host:
         return False
 
     def complaints(self) -> list[str]:
-        """What its event loops had to say: errors that nobody heard of."""
+        """Complaints of its event loops: errors that nobody heard of."""
         loops = [*self._former, *(process.loop for process in self.ever)]
         found = [each for loop in loops for each in loop.complaints]
         found = [each for each in found if not isinstance(each.get("exception"), WriterEnded)]
         return [f"{each.get('message')}: {each.get('exception')!r}" for each in found]
 
     def dispose(self) -> None:
-        """Frees what its processes held, when the world has ended."""
+        """Frees everything that its processes held, when the world has ended."""
         for loop in self._former:
             loop.dispose()
         for process in self.ever:

@@ -26,7 +26,7 @@ from .run import told
 
 #: Seeds of one turn.
 TURN = 5
-#: What runs beside the mistakes: the platform as it is. What is wrong there is nobody's find.
+#: Name of no mistake: the platform as it is takes turns beside the mistakes. Its wrong worlds are nobody's finds.
 NONE = ""
 #: Folders of the source whose change makes another platform of it.
 _SOURCE = (
@@ -46,8 +46,8 @@ _SOURCE = (
 
 
 class HuntLine(msgspec.Struct):
-    """One line of the file: so many seeds from `first` on were told of a mistake. `found` are those where something was
-    wrong, `what` the first thing that was, and `seconds` what they took."""
+    """One line of the file: so many seeds from `first` on were told of a mistake. `found` are the seeds where something
+    was wrong, `what` is the first violation, and `seconds` how long they took."""
 
     tree: str
     bug: str
@@ -70,7 +70,7 @@ class Prey:
     seconds: float = 0.0
 
     def add(self, turn: HuntLine) -> None:
-        """One turn more."""
+        """Adds the result of one more turn."""
         self.seeds += turn.seeds
         self.following = turn.first + turn.seeds
         self.found += turn.found
@@ -80,8 +80,8 @@ class Prey:
 
 @dataclass(frozen=True, slots=True)
 class HuntOptions:
-    """The options of the command: these `bugs`, each until it was found so many times or in so many seeds from `first`
-    on; no more turns begin after so many seconds (0: without end)."""
+    """The options of the command: these `bugs`, each until it was found `finds` times or in `seeds` seeds from `first`
+    on; no more turns begin after `seconds` seconds (0: without end)."""
 
     bugs: list[str]
     seeds: int = 10_000
@@ -94,19 +94,20 @@ class HuntOptions:
 
 
 def main(options: HuntOptions) -> int:
-    """Runs it; 1 when something was wrong where no mistake was planted."""
+    """Runs the hunt. Returns 1 when something was wrong where no mistake was planted."""
     watched = sys.stderr.isatty() and not options.as_json
     prey = asyncio.run(hunt(options, _progress if watched else _silent))
     show(report(prey, options.first), _COLUMNS, options.as_json)
     for each in prey:
         if each.bug == NONE and each.found:
-            complain(f"without a mistake seeds {', '.join(map(str, each.found[:5]))} were wrong")
+            complain(f"seeds {', '.join(map(str, each.found[:5]))} were wrong, with no mistake planted")
             return 1
     return 0
 
 
 async def hunt(options: HuntOptions, progress: Callable[[int, int, int], None]) -> list[Prey]:
-    """All turns. `progress` is told how many mistakes are done with, of how many, and how many worlds were told."""
+    """Takes all turns. `progress` is told how many mistakes are done with, of how many, and how many worlds were
+    told."""
     tree = tree_of(Path(tailrace.__path__[0]))
     prey = {bug: Prey(bug, options.first) for bug in (NONE, *options.bugs)}
     for turn in _before(options.results, tree):
@@ -163,7 +164,7 @@ async def _turn(prey: Prey, options: HuntOptions, tree: str) -> HuntLine:
 
 
 def kind_of(line: str) -> str:
-    """Which promise a violation breaks: its words up to the colon, without their time."""
+    """The promise that a violation breaks: its words up to the colon, without their time."""
     text = line.partition(" ")[2]
     return text.partition(":")[0] if ":" in text else text.partition(" o")[0]
 
@@ -172,7 +173,7 @@ _COLUMNS = ("mistake", "first_after", "found", "seeds", "seeds_per_find", "by")
 
 
 def report(prey: Iterable[Prey], first: int) -> list[dict[str, Any]]:
-    """A row per mistake: those that are found soonest first, those never found last."""
+    """A row per mistake: first the mistakes that are found soonest, last those never found."""
     known = list(prey)
     control = {seed for each in known if each.bug == NONE for seed in each.found}
     rows = []
@@ -196,7 +197,7 @@ def report(prey: Iterable[Prey], first: int) -> list[dict[str, Any]]:
 
 
 def tree_of(root: Path) -> str:
-    """A name for the source as it is: of equal sources equal."""
+    """A name for the source as it is: equal sources have equal names."""
     digest = hashlib.blake2b(digest_size=8)
     for folder in _SOURCE:
         for file in sorted((root / folder).rglob("*.py")):
@@ -226,4 +227,4 @@ def _progress(done: int, total: int, worlds: int) -> None:
 
 
 def _silent(done: int, total: int, worlds: int) -> None:
-    """Nobody watches."""
+    """Shows nothing: nobody watches."""

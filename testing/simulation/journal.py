@@ -1,4 +1,5 @@
-"""The journal of what truly ran, when, and where: kept by the world, outside of every host, by true time."""
+"""The journal of all runs as they truly were, when and where: kept by the world, outside of every host, by true
+time."""
 
 from __future__ import annotations
 
@@ -61,10 +62,10 @@ class KnownTrees(Protocol):
     """Trees of jobs, as the world knows them."""
 
     def runs(self, id: str, job: str, step: Any, n: int) -> Any:
-        """The item that runs with this payload, as this workload."""
+        """The item that runs as this workload, with this payload."""
 
     def unfit(self, id: str) -> bool:
-        """Whether it ran well, and no item can be made of what it returned."""
+        """Whether a workload ran well, and no item can be made of its result."""
 
 
 class Journal:
@@ -100,12 +101,12 @@ class Journal:
         return self._world.now
 
     def wrong(self, what: str) -> None:
-        """Something that must not be."""
+        """Records a violation: something that must not be."""
         self._world.say("!", what)
         self.violations.append(f"{self._world.now:.6f} {what}")
 
     def begin(self, id: str, n: int, fence: int, where: str, attempt: int = 1) -> Execution:
-        """A run begins: alone, under a fence above all before it, and not early."""
+        """Records a run that begins, and checks that it is alone, under a fence above all before it, and not early."""
         now = self._world.now
         story = self.stories.setdefault(id, WorkloadStory(n))
         run = Execution(id, n, fence, where, now, attempt=attempt)
@@ -132,7 +133,7 @@ class Journal:
         return run
 
     def ran(self, id: str) -> int:
-        """How often a workload ran, and the letters that it was."""
+        """Number of runs of a workload, and of the letters that it was."""
         runs = 0
         while id:
             story = self.stories.get(id)
@@ -141,7 +142,7 @@ class Journal:
         return runs
 
     def runs_of(self, n: int) -> int:
-        """How often an item ran, as whichever workload."""
+        """Number of runs of an item, under all its ids."""
         return sum(len(story.executions) for story in self.stories.values() if story.n == n)
 
     def over(self, n: int) -> bool:
@@ -150,11 +151,12 @@ class Journal:
         return any(run.how == "ok" for id in ids for run in self.stories[id].executions) or any(map(self.is_over, ids))
 
     def heard(self, id: str) -> bool:
-        """Whether the stores know how the last run ended. What nobody heard was lost: it may run again at once."""
+        """Whether the stores know how the last run ended. An end that nobody heard was lost: the workload may run again
+        at once."""
         return self.failures is None or self.failures(id) > self.stories[id].known
 
     def thawed(self, run: Execution) -> None:
-        """The process of a run goes on after a freeze."""
+        """Records that the process of a run goes on after a freeze."""
         run.frozen, run.thawed = False, self._world.now
         if run.overtaken:
             self.wrong(f"{run.overtaken}, whose process was frozen and goes on")
@@ -162,7 +164,8 @@ class Journal:
             told(run)
 
     def end(self, run: Execution, how: str, at: float | None = None) -> None:
-        """A run ended, `at` a time that may have passed: of a frozen process, when it last did anything."""
+        """Records the end of a run, `at` a time that may have passed: for a frozen process, when it last did
+        anything."""
         if run.end is not None:
             return
         run.end = self._world.now if at is None else at
@@ -174,7 +177,7 @@ class Journal:
             told(run)
 
     def expect_pause(self, id: str, n: int, until: float) -> None:
-        """The workload may not start again before a true time."""
+        """Forbids a workload to start again before a true time."""
         story = self.stories.setdefault(id, WorkloadStory(n))
         story.not_before = until
         story.known = 0 if self.failures is None else self.failures(id)

@@ -1,8 +1,8 @@
 """An executor process as the kernel of its machine sees it: its event loop, its timer, whether it is frozen, its death.
 
-What is real: everything that runs in it (`inside.py`), and `runtime.deadman.Deadman`, which decides when the timer
-rings. The timer itself is the kernel's: it rings whether or not the supervisor runs, and kills a process that is frozen
-when it wakes, before it does anything.
+Real are all that runs in it (`executor_inside.py`) and `runtime.deadman.Deadman`, which decides when the timer rings.
+The timer itself is the kernel's: it rings whether or not the supervisor runs, and kills a process that is frozen when
+it wakes, before it does anything.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ...runtime.deadman import Deadman, Relative
 from ...runtime.frames import Timer, encode
 from ...sdk.function import Function
 from .exchange import NEXT
+from .executor_inside import Inside
 from .host import Host
-from .inside import Inside
 from .loop import SimLoop
 from .world import SPINNING, Spinning
 
@@ -77,7 +77,7 @@ class Kernel:
         self.world.after(delay, self.do, call, args)
 
     def do(self, call: Callable[..., None], args: tuple[Any, ...]) -> None:
-        """Has it do something now, or when it thaws."""
+        """Has the process do something now, or when it thaws."""
         if not self.alive:
             return
         if self.frozen:
@@ -100,7 +100,8 @@ class Kernel:
             world.at(ahead, self._wake, ahead)
 
     def _block(self, seconds: float) -> None:
-        """Its loop turns no more for so long; what came before in this turn is over. What comes on control is heard."""
+        """Keeps the loop from turning for so long; work that came before in this turn is over. Control frames are
+        heard."""
         self.world.say(self.name, f"blocks its loop for {seconds:.2f} s")
         self.world.count("blocked loops")
         self._blocked_until = self.world.now + seconds
@@ -116,7 +117,7 @@ class Kernel:
                 self._go_on()
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Freezes the process, as SIGSTOP does."""
         if self.alive and not self.frozen:
             self.frozen, self.frozen_since = True, self.world.now
             self.world.alone = 0
@@ -124,7 +125,7 @@ class Kernel:
             self.world.say(self.name, "freezes")
 
     def thaw(self) -> None:
-        """SIGCONT: a signal that waited is delivered first."""
+        """Lets the process go on, as SIGCONT does: a signal that waited is delivered first."""
         if not self.alive or not self.frozen:
             return
         if self.world.now < self._stalled_until:
@@ -145,7 +146,7 @@ class Kernel:
         self._go_on()
 
     def die(self, code: int) -> None:
-        """The process is gone; what it was doing ended when it last could do anything."""
+        """Ends the process. Its work ended when it last could do anything."""
         if not self.alive:
             return
         self.alive = False
@@ -155,7 +156,7 @@ class Kernel:
         self.world.at(max(self._said_at + NEXT, self.world.now + REAP), self._reaped, code)
 
     def dispose(self) -> None:
-        """Frees what it held, when the world has ended."""
+        """Frees everything that it held, when the world has ended."""
         self.alive = False
         self.inside.dispose()
         self.loop.dispose()
@@ -163,11 +164,11 @@ class Kernel:
     # ---- its timer
 
     def clock(self) -> float:
-        """CLOCK_MONOTONIC as whoever arms the timer reads it."""
+        """CLOCK_MONOTONIC as the code that arms the timer reads it."""
         return self.host.clock.monotonic() + self._skew
 
     def _arm(self, delay: float) -> None:
-        """setitimer. A stall here is a freeze between computing the delay and arming (L7)."""
+        """Arms the timer, as setitimer does. A stall here is a freeze between computing the delay and arming (L7)."""
         if self.stall and delay > 0:
             self._skew, self.stall = self._skew + self.stall, 0.0
         self._armed += 1
@@ -176,7 +177,7 @@ class Kernel:
             self.world.at(at, self._ring, self._armed)
 
     def _stood_still(self) -> None:
-        """What its clock said meanwhile becomes true: the process goes on when the world is there, too."""
+        """Makes up for a stall: the process stands still until the world has come to what its clock said meanwhile."""
         stalled, self._skew = self._skew, 0.0
         if stalled:
             self.freeze()
@@ -196,7 +197,7 @@ class Kernel:
     # ---- frames
 
     def accept(self, frame: Any) -> None:
-        """One frame from its supervisor: on control, or for its loop."""
+        """Takes one frame from its supervisor: on control, or for its loop."""
         if isinstance(frame, Timer):
             self.deadman.renewed(frame.number, frame.deadline)
             self._stood_still()

@@ -20,12 +20,11 @@ class SimTask(asyncio.Task[Any]):
 
 
 class SimFuture(asyncio.Future[Any]):
-    """A future likewise."""
+    """A future that may be told apart by more than its address."""
 
 
 class SimHandle:
-    """A callback to be run: as asyncio.Handle, without what is there for debugging. A world makes a hundred
-    thousand."""
+    """A callback to be run, as asyncio.Handle without its means for debugging: a world makes a hundred thousand."""
 
     __slots__ = ("args", "callback", "context", "gone")
 
@@ -36,17 +35,17 @@ class SimHandle:
         self.gone = False
 
     def cancel(self) -> None:
-        """It shall not run."""
+        """Keeps the callback from running."""
         self.gone = True
 
     def cancelled(self) -> bool:
-        """Whether it shall not."""
+        """Whether it was cancelled."""
         return self.gone
 
 
 class SimTimer(float):
-    """As asyncio.TimerHandle, and a float: when it rings, by its loop's clock. So heaps compare timers as floats, in C,
-    and leave those of one moment in the order in which asyncio's would be."""
+    """A timer like asyncio.TimerHandle that is a float: the time at which it rings, by its loop's clock. So heaps
+    compare timers as floats, in C, and leave those of one moment in the order in which asyncio's would be."""
 
     callback: Callable[..., Any]
     args: tuple[Any, ...]
@@ -57,17 +56,17 @@ class SimTimer(float):
     __slots__ = ("args", "callback", "context", "gone", "loop")
 
     def cancel(self) -> None:
-        """It shall not ring."""
+        """Keeps the timer from ringing."""
         if not self.gone:
             self.gone = True
             self.loop.timer_gone(self)
 
     def cancelled(self) -> bool:
-        """Whether it shall not."""
+        """Whether it was cancelled."""
         return self.gone
 
     def when(self) -> float:
-        """When it rings."""
+        """The time at which it rings."""
         return float(self)
 
 
@@ -108,7 +107,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> SimHandle:
-        """What is not called from within has the process's own context."""
+        """Runs a callback in the next pass. A call from outside has the process's own context."""
         if context is None:
             if _get_running_loop() is not self:
                 context = self.context
@@ -123,13 +122,13 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> SimTimer:
-        """As everywhere."""
+        """Runs a callback after a delay, as any loop."""
         return self.call_at(self._clock.monotonic() + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> SimTimer:
-        """As everywhere; what comes next may be this."""
+        """Runs a callback at a time, as any loop. It may be the next thing that this loop has to do."""
         timer = SimTimer(when)
         timer.callback, timer.args, timer.loop, timer.gone = callback, args, self, False
         timer.context = copy_context() if context is None else context
@@ -140,7 +139,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return timer
 
     def timer_gone(self, timer: SimTimer) -> None:
-        """A timer was cancelled: it is passed over when its turn comes."""
+        """Looks for the next timer when the first one was cancelled; a cancelled timer is passed over in its turn."""
         scheduled = self._scheduled
         if scheduled and scheduled[0] is timer and self.ahead:
             self._look_ahead()
@@ -148,7 +147,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> SimHandle:
-        """There are no other threads."""
+        """Calls `call_soon`: there are no other threads."""
         return self.call_soon(callback, *args, context=context)
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
@@ -163,7 +162,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return future
 
     def create_future(self) -> asyncio.Future[Any]:
-        """A future of this loop."""
+        """Makes a future of this loop."""
         return SimFuture(loop=self)
 
     def _look_ahead(self) -> None:
@@ -176,8 +175,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.ahead = self._clock.true_at(scheduled[0]) if scheduled else inf
 
     def turn(self) -> int:
-        """One pass: timers that are due, and what was ready before. Then more, while it has something to run and is
-        alone (World.alone); so many more are returned."""
+        """Makes one pass: timers that are due, and callbacks that were ready before. Then more, while it has something
+        to run and is alone (World.alone). Returns how many more."""
         self.ahead = 0.0
         ready, scheduled, moment = self._ready, self._scheduled, self._clock.moment
         now = self._clock.monotonic()
@@ -209,16 +208,17 @@ class SimLoop(asyncio.BaseEventLoop):
         return more
 
     def kill(self) -> None:
-        """Ends it as SIGKILL would: what its tasks were doing stays undone, and is kept from being cleaned up."""
+        """Ends the loop as SIGKILL would: its tasks stay undone, and are kept from being cleaned up."""
         self.dead = True
         self._kept = [task for task in self._seen if not task.done()]
 
     def keep(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
-        """Tasks that were not made by `create_task` are thrown away with the others."""
+        """Adds tasks that were not made by `create_task`, so that they are thrown away in the end, too."""
         self._seen += tasks
 
     def dispose(self) -> None:
-        """Throws away what is left, after the world has ended: closes coroutines, ignoring what they say."""
+        """Throws away all tasks and callbacks that are left, after the world has ended: closes coroutines, ignoring
+        their errors."""
         self.dead = True
         for task in [task for task in self._seen if not task.done()]:
             task._log_destroy_pending = False  # type: ignore[attr-defined]

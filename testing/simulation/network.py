@@ -1,4 +1,4 @@
-"""The network between simulated hosts: what calls go where, how long messages take, which directions are cut.
+"""The network between simulated hosts: the ways of calls, the delays of messages, the directions that are cut.
 
 It stands where gRPC does: `dial` and `serve` of wire/channel.py hand out its channels and servers, so every client,
 servicer, stub and serialiser is the real one, and hosts share nothing but bytes.
@@ -39,9 +39,9 @@ class Weather:
 
 
 class SimNetwork:
-    """The network: what is served where, and what is under way. `fronts` are addresses that several servers stand
-    behind: each call and each connection goes to one of them that listens, or to the host that it is `steered` to.
-    Invariant: a direction (a, b) in `cuts` carries nothing before the time that stands there."""
+    """The network: its servers, and the exchanges under way. `fronts` are addresses that several servers stand behind:
+    each call and each connection goes to one of them that listens, or to the host that it is `steered` to. Invariant: a
+    direction (a, b) in `cuts` carries nothing before the time that stands there."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -58,11 +58,11 @@ class SimNetwork:
     # ---- what wire/channel.py asks of a network
 
     def dial(self, address: str) -> Any:
-        """A channel of the host whose code is running."""
+        """Makes a channel of the host whose code is running."""
         return Channel(self, here(), address)
 
     async def serve(self, address: str, register: Sequence[Callable[[Any], None]]) -> tuple[Any, str]:
-        """A server of the host whose code is running."""
+        """Makes a server of the host whose code is running."""
         server = Server(self, here(), address)
         for add in register:
             add(server)
@@ -70,7 +70,7 @@ class SimNetwork:
         return server, address
 
     def server(self, address: str) -> Server | None:
-        """Who answers what is sent to an address now."""
+        """The server that answers at an address now, if any."""
         behind = self.fronts.get(address)
         if behind is None:
             return self.servers.get(address)
@@ -92,18 +92,18 @@ class SimNetwork:
         return delay
 
     def arrival(self, source: Host, target: Host) -> float:
-        """When a message that leaves now arrives."""
+        """The time at which a message that leaves now arrives."""
         return max(self.world.now, self.cuts.get((source.name, target.name), 0.0)) + self.delay(source, target)
 
     def chance(self, chance: float, source: Host, target: Host) -> bool:
-        """Whether something of that chance happens between two hosts; never within one."""
+        """Draws whether something of that chance happens between two hosts; never within one."""
         return chance > 0 and source is not target and self.world.random.random() < chance
 
     # ---- faults
 
     def cut(self, source: str, target: str, seconds: float) -> None:
-        """Nothing goes from one host to another for so long; what is sent meanwhile arrives later, unless the
-        connection is given up before."""
+        """Keeps everything from going from one host to another for so long; messages sent meanwhile arrive later,
+        unless the connection is given up before."""
         world = self.world
         until = world.now + seconds
         self.cuts[(source, target)] = max(until, self.cuts.get((source, target), 0.0))
@@ -115,23 +115,23 @@ class SimNetwork:
             self.reset(source, target)
 
     def heal(self) -> None:
-        """All directions carry again, and nothing is lost or late any more."""
+        """Heals the network: all directions carry again, and nothing is lost or late any more."""
         self.cuts.clear()
         self.steered.clear()
         self.weather = Weather()
 
     def keep_back(self, source: str, target: str, window: float, late: float) -> None:
-        """What is asked of one host by another within so many seconds lands so much later, as writes do that a kernel
-        or a switch still had."""
+        """Holds requests back: those from one host to another within `window` seconds land `late` seconds later, as
+        writes do that a kernel or a switch still had."""
         self.zombies[source, target] = (self.world.now + window, late)
 
     def kept_back(self, source: Host, target: Host) -> float:
-        """By how many seconds a request that leaves now lands too late; 0: it does not."""
+        """Seconds by which a request that leaves now lands too late; 0: it is in time."""
         until, late = self.zombies.get((source.name, target.name), (0.0, 0.0))
         return late if self.world.now < until else 0.0
 
     def steer(self, host: str) -> None:
-        """Everything that is sent to a front that this host stands behind goes to it."""
+        """Steers to this host all that is sent to the front that it stands behind."""
         for front, behind in self.fronts.items():
             if any(address.startswith(f"{host}:") for address in behind):
                 self.steered[front] = host
@@ -143,7 +143,8 @@ class SimNetwork:
                 exchange.broken("connection reset")
 
     def died(self, host: Host, silent: bool = False) -> None:
-        """A process is gone: its connections break, soon, or only by keep-alive when its machine went with it."""
+        """Breaks the connections of a process that is gone: soon, or only by keep-alive when its machine went with
+        it."""
         for address in [address for address, server in self.servers.items() if server.host is host]:
             del self.servers[address]
         delay = KEEPALIVE if silent else 0.002 * self.world.random.random()

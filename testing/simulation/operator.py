@@ -15,14 +15,14 @@ from .plan import Plan, Redrive
 
 #: Seconds in which a step must be answered, between two tries, and before what was refused is tried once more.
 TIMEOUT, AGAIN, LATER = 10.0, 0.5, 6.0
-#: What is raised when a step was not answered: it may have been heard.
+#: Errors of a step that was not answered: it may have been heard.
 _NotHeard = (Unavailable, Overloaded)
 #: Times that an operator tries what was refused: a worker registers its function within seconds.
 TRIES = 4
 
 
 class Operator:
-    """An operator, with what it asked and was told.
+    """An operator, with its requests and the answers.
 
     moved   each answer: the letter's id and its workload's
     meant   of each request: the numbers and ids of the letters that there were when it was made
@@ -36,7 +36,7 @@ class Operator:
         self.stay: dict[int, set[str]] = {}
 
     async def main(self) -> None:
-        """The operator's process."""
+        """Runs the operator's process."""
         await together(*(self._redrive(place, each) for place, each in enumerate(self._plan.redrives)))
 
     async def _redrive(self, place: int, redrive: Redrive) -> None:
@@ -59,7 +59,7 @@ class Operator:
         host.world.say(host.name, f"redrive {place} is over, {len(stay)} letters may stay")
 
     async def _all_steps(self, client: GatewayClient, redrive: Redrive) -> set[str]:
-        """The ids of the letters that were refused."""
+        """Takes all steps of a redrive. Returns the ids of the letters that were refused."""
         host, after, refused = here(), 0, set[str]()
         while True:
             try:

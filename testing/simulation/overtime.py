@@ -31,7 +31,7 @@ class Overtime:
             journal.goes_on.append(self._goes_on)
 
     def _begins(self, run: Execution) -> None:
-        """What failed before, and is known to have, spent an attempt."""
+        """Checks that the run before this one spent an attempt, if it failed and is known to have."""
         story = self._journal.stories[run.id]
         last = story.executions[-1] if story.executions else None
         if last is None or not last.spent or self._restores or not self._journal.heard(run.id):
@@ -43,7 +43,7 @@ class Overtime:
         return run.start + self._timeout / self._rate(run)
 
     def _goes_on(self, run: Execution) -> None:
-        """Its process thaws: what could not hear that its time is over is excused, once."""
+        """Excuses a run, once, whose process thaws: it could not hear that its time is over."""
         if not run.excused and run.thawed - run.froze > STOOD_STILL and self._over(run) < run.thawed:
             run.excused = run.thawed
 

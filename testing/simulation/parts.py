@@ -42,9 +42,9 @@ from ...tailers.supervisor import SCHEDULES, Tailers
 from ...wire.delay import DelayClient
 from .branches import branch
 from .executor import SimExecutor
+from .executor_inside import play, play_plainly
 from .grower import BRANCH
 from .host import here
-from .inside import play, play_plainly
 from .overtime import GRACE as GRACE_AFTER_TIMEOUT
 from .plan import Fault, LimitApplied, Plan
 from .sqlite_disk import Disk, InlineFile
@@ -58,7 +58,7 @@ ATTEMPTS = 5
 FUNCTION, STREAM, QUEUE = "work", "orders", "queue"
 #: The stream of what runs by the clock.
 TIMED = str(SCHEDULES["name"])
-#: How far the stream's tailer looks for what is urgent, items: less than a story has.
+#: Items that the stream's tailer looks ahead for urgent ones: less than a story has.
 LOOK_AHEAD = 8
 #: The addresses that several processes of a kind stand behind.
 SCHEDULERS, GATEWAYS, DELAY_SERVICES = "schedulers:1", "gateways:8786", "delays:delay"
@@ -72,12 +72,12 @@ RETRY = Retry(backoff="list", delays=DELAYS, max_attempts=ATTEMPTS, max_crashes=
 
 
 async def _work(n: int, context: Context) -> None:
-    """What it does stands in the plan."""
+    """Plays the plan's deed of item `n`."""
     await play(n, context)
 
 
 def _plain(n: int, context: Context) -> None:
-    """The same, in a thread."""
+    """Plays the plan's deed of item `n` in a thread."""
     play_plainly(n, context)
 
 
@@ -88,12 +88,13 @@ def _declared(timeout: float, threads: bool = False) -> Function[..., Any]:
 
 #: The function of what trees have.
 _BRANCHES = function(name=BRANCH, retry=RETRY)(branch)
-#: As who submits knows it.
+#: The function of items, as clients that submit know it.
 work = _declared(0.0)
 
 
 def main(make: Callable[[], Part]) -> Callable[[], Coroutine[Any, Any, None]]:
-    """The main task of a process that is one part, until it is killed or asked to drain (Host.drain)."""
+    """Makes the main task of a process that is one part, which runs until it is killed or asked to drain
+    (Host.drain)."""
 
     async def run() -> None:
         host = here()
@@ -116,13 +117,13 @@ def _all_of(part: Part) -> list[Part]:
 
 
 class _DataDir(DataDir):
-    """A directory that nobody else can have: its machine has one process."""
+    """A data directory that no other process can have: its machine has one process."""
 
     def open(self) -> None:
-        """Nothing to lock."""
+        """Does nothing: there is nothing to lock."""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Does nothing: there is nothing to give back."""
 
 
 class _Stamp(Stamp):
@@ -133,21 +134,21 @@ class _Stamp(Stamp):
         self.names = STAMPED
 
     def moved(self) -> list[str]:
-        """Those that were put back."""
+        """Names of the files that were put back."""
         return [f"{name}.db" for name in sorted(self._disk.put_back)]
 
     def opening(self, marks: Mapping[str, int], moved: Collection[str] = ()) -> None:
-        """Nothing is marked here."""
+        """Does nothing: no file is marked here."""
 
     def opened(self, marks: Mapping[str, int] = NO_MARKS, moved: Collection[str] = ()) -> None:
-        """Those that are not `moved` are as they should be from now on."""
+        """Notes that the files that are not `moved` are as they should be from now on."""
         self._disk.put_back = {name for name in self._disk.put_back if f"{name}.db" in moved}
 
     def closed(self, marks: Mapping[str, int] = NO_MARKS, moved: Collection[str] = ()) -> None:
-        """Nobody changes them unseen."""
+        """Does nothing: nobody changes the files unseen."""
 
     def forget(self) -> None:
-        """Nobody asks for that."""
+        """Does nothing: nobody asks for that."""
 
 
 def _stores() -> EmbeddedStores:
@@ -244,14 +245,14 @@ def tailer_configs(plan: Plan) -> list[TailerConfig]:
 
 
 def scheduler(plan: Plan) -> Part:
-    """A scheduler with the quotas and the gates that are in the plan."""
+    """A scheduler with the quotas and gates of the plan."""
     gates = [fault for fault in plan.faults if fault.kind == "pause"]
     watch = partial(_watch, gates, plan.limits) if gates or plan.limits else None
     return SchedulerServer(SchedulerConfig(listen=f"{here().name}:1"), SIZES, watch, clock=here().clock)
 
 
 async def _watch(gates: Sequence[Fault], limits: Sequence[LimitApplied], apply: Callable[[Snapshot], None]) -> None:
-    """What a watch on the gateway says: gates and quotas as they are, then again whenever they change."""
+    """Applies gates and quotas as a watch on the gateway would: as they are, then again whenever they change."""
     version = 0
     changes = {time for fault in gates for time in (fault.at, fault.at + fault.seconds)}
     times = sorted(changes | {limit.at for limit in limits})

@@ -1,5 +1,5 @@
-"""The plan of a world: its hosts, its items and what each does when it runs, its faults. Plain data made from a seed,
-so that a story can be told again with less in it."""
+"""The plan of a world: its hosts, its items and their deeds, its faults. Plain data made from a seed, so that a story
+can be told again with less in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Item:
     cancel: float = 0.0
 
     def deed(self, execution: int) -> Deed:
-        """What its execution number `execution` (from 0) does."""
+        """The deed of its execution number `execution` (from 0)."""
         return self.deeds[execution] if execution < len(self.deeds) else OK
 
 
@@ -54,11 +54,11 @@ class Timed:
 
     @property
     def name(self) -> str:
-        """The schedule's, and the key of its runs."""
+        """The name of the schedule, and the key of its runs."""
         return f"timed{self.n}"
 
     def deed(self, execution: int) -> Deed:
-        """What execution number `execution` (from 0) of any run does."""
+        """The deed of execution number `execution` (from 0) of any run."""
         return self.deeds[execution] if execution < len(self.deeds) else OK
 
 
@@ -74,7 +74,7 @@ class ShopOrder:
     rolled_back: bool = False
 
     def deed(self, execution: int) -> Deed:
-        """What its execution number `execution` (from 0) does."""
+        """The deed of its execution number `execution` (from 0)."""
         return self.deeds[execution] if execution < len(self.deeds) else OK
 
 

@@ -1,4 +1,5 @@
-"""The trees of a plan: their jobs, every item that there can be of them, and what is asked of them when."""
+"""The trees of a plan: their jobs, every item that there can be of them, and the requests about them with their
+times."""
 
 from __future__ import annotations
 
@@ -44,12 +45,12 @@ class BranchItem:
     key: str = ""
 
     def deed(self, execution: int) -> Deed:
-        """What its execution number `execution` (from 0) does."""
+        """The deed of its execution number `execution` (from 0)."""
         return self.deeds[execution] if execution < len(self.deeds) else OK
 
     @property
     def result(self) -> Any:
-        """What it returns: a list of what its parts are known by."""
+        """The result: a list that has each part's identity, or a number if it is `odd`."""
         if self.odd:
             return self.n
         return [[self.n, part, PAD] if self.fat else [self.n, part] for part in range(self.width)]
@@ -106,21 +107,21 @@ class TreePlan:
 
     @property
     def id(self) -> str:
-        """Its id in the store."""
+        """The tree's id in the store."""
         return f"tree{self.k}"
 
     @property
     def again(self) -> str:
-        """The id of the tree of what failed in it."""
+        """The id of the tree that is made of the items that fail in this one."""
         return f"tree{self.k}-again"
 
     @cached_property
     def job(self) -> dict[str, TreeJob]:
-        """Its jobs by name."""
+        """The tree's jobs by name."""
         return {each.name: each for each in self.jobs}
 
     def fed_by(self, job: str) -> list[TreeJob]:
-        """The jobs that a job's results become items of, one by one."""
+        """The jobs whose items are made of a job's results, one by one."""
         return [each for each in self.jobs if job in each.parents and not each.gather]
 
     def behind(self, job: str) -> list[str]:
@@ -132,10 +133,10 @@ class TreePlan:
         return [each.name for each in self.jobs if each.name in found and each.name != job]
 
     def gathers(self, job: str) -> bool:
-        """Whether results of a job are gathered."""
+        """Whether a job's results are gathered."""
         return any(job in each.parents and each.gather for each in self.jobs)
 
     def unfit(self, item: BranchItem) -> bool:
-        """Whether no item can be made of what an item returns, though some are to be."""
+        """Whether no item can be made of an item's result, though some are to be."""
         fed = self.fed_by(item.job)
         return (item.fat and item.width > 0 and bool(fed)) or (item.odd and any(each.each for each in fed))

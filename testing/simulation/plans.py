@@ -1,4 +1,4 @@
-"""A seed → a plan: how many hosts, what the items do, what goes wrong when."""
+"""Plans made from seeds: how many hosts there are, what the items do, and which faults come when."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ URGENT, EXPIRING = 0.25, 0.3
 DETACHING, DETACHED_AFTER, LONG = 0.4, (0.5, 8.0), 0.4
 #: The share of worlds whose stores are put back from a backup.
 PUT_BACK = 0.1
-#: How much a clock may drift.
+#: Rate by which a clock may drift.
 RHO = 0.01
 #: How far the wall clock of the stores may jump ahead, seconds: beyond every lease; and back, and that of any other
 #: host: a due time may be another host's, and what is due later must still end in time.
@@ -53,7 +53,7 @@ POINTS = [f"{file}: {when} commit" for file in ("queue", "log", "delay", "state"
 
 
 def plan_of(seed: int) -> Plan:
-    """The plan of a seed."""
+    """Makes the plan of a seed."""
     random = Random(f"plan {seed}")
     workers = random.choice((1, 2, 2, 3))
     schedulers = random.choice((1, 1, 1, 2))
@@ -101,8 +101,8 @@ def plan_of(seed: int) -> Plan:
 
 
 def _put_back(plan: Plan, stores: str) -> Plan:
-    """The same plan, perhaps with a queue, or all files but the log, put back to an older copy. The stores' clock does
-    not go back as well: then nothing could keep fences from it."""
+    """The plan, perhaps with a queue, or all files but the log, put back to an older copy. The stores' clock does not
+    go back as well: then nothing could keep fences from it."""
     random = Random(f"put back {plan.seed}")
     if random.random() >= PUT_BACK:
         return plan
@@ -119,7 +119,7 @@ def _put_back(plan: Plan, stores: str) -> Plan:
 
 
 def _with_more(random: Random, item: Item, order: str) -> Item:
-    """The same item, perhaps with a key, and perhaps with a wait of several hops before it."""
+    """The item, perhaps with a key, and perhaps with a wait of several hops before it."""
     if item.source != STREAM:
         return item
     if order != "none" and random.random() < 0.7:
@@ -130,7 +130,7 @@ def _with_more(random: Random, item: Item, order: str) -> Item:
 
 
 def _long(random: Random, item: Item) -> Item:
-    """The same item, perhaps one that runs for a while when it runs first."""
+    """The item, perhaps one that runs for a while when it runs first."""
     if item.source != STREAM or random.random() >= LONG:
         return item
     first, rest = item.deed(0), item.deeds[1:]
@@ -138,7 +138,7 @@ def _long(random: Random, item: Item) -> Item:
 
 
 def _urgent(random: Random, item: Item) -> Item:
-    """The same item of the stream with a priority, and perhaps a deadline."""
+    """The item, if of the stream with a priority, and perhaps a deadline."""
     if item.source != STREAM:
         return item
     priority = random.choice(("interactive", "user_visible", "eventual", "reporting"))
@@ -147,7 +147,7 @@ def _urgent(random: Random, item: Item) -> Item:
 
 
 def _seen(faults: list[Fault], stores: str) -> list[Fault]:
-    """The same, without jumps of the stores' clock that nobody could see: a process notices one at its next claim or
+    """The faults, without jumps of the stores' clock that nobody could see: a process notices one at its next claim or
     renewal, not when it dies before."""
     return [
         replace(each, amount=min(each.amount, BACK))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from .plan import DETACH_AFTER, Deed, Fault, Item, Plan
-from .touching import HEALS, ROOM
+from .unexplained_runs import HEALS, ROOM
 
 #: The share of worlds with nothing but that: not where another scheduler may answer, since what runs stays at its own.
 BLINKING = 0.12
@@ -17,14 +17,14 @@ TOGETHER, ONE, LEAST = ROOM - 0.3, HEALS - 0.2, 0.3
 LONG_BREAK, ENDING = 0.5, 0.6
 #: So many items run long, at most: more would take too long where one runs at a time. For how long they do, seconds.
 LONG, RUNS = 6, (12.0, 35.0)
-#: How many times as long all of it may take: what was cut short by faults runs to its end here.
+#: Times as long that a story may take: runs that faults would have cut short last to their end here.
 LONGER = 1.5
-#: What stays of the other faults: it restarts nothing.
+#: Kinds of the other faults that stay: they restart nothing.
 _HARMLESS = ("reset", "pause")
 
 
 def blinking(plan: Plan, strike: float, stores: str) -> Plan:
-    """The same plan, perhaps with no other faults than breaks before `strike`."""
+    """The plan, perhaps with no other faults than breaks before `strike`."""
     random = Random(f"blinks of {plan.seed}")
     if random.random() >= BLINKING or plan.front:
         return plan
@@ -45,7 +45,7 @@ def blinking(plan: Plan, strike: float, stores: str) -> Plan:
 
 
 def _break(random: Random, plan: Plan, at: float, seconds: float, stores: str) -> list[Fault]:
-    """One host that stands still, or one wire of the chain from a store to a worker."""
+    """A break: one host that stands still, or one wire that is cut in the chain from a store to a worker."""
     tailers = [f"tailer{number + 1}" for number in range(plan.tailers)] if plan.apart else [stores]
     schedulers = [f"scheduler{number + 1}" for number in range(plan.schedulers)]
     workers = [f"worker{number + 1}" for number in range(plan.workers)]
@@ -61,5 +61,5 @@ def _break(random: Random, plan: Plan, at: float, seconds: float, stores: str) -
 
 
 def _long(random: Random, item: Item) -> Item:
-    """The same item, which runs long when it runs first."""
+    """The item, which runs long when it runs first."""
     return replace(item, deeds=(Deed("ok", random.uniform(*RUNS)), *item.deeds[1:]), cancel=0.0)

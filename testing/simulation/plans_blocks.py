@@ -1,4 +1,4 @@
-"""Functions that block the event loop of their process, for less than it is ended for: what runs beside them waits, and
+"""Functions that block the event loop of their process, for less than it is ended for: other runs in it wait, and
 nothing is lost by it."""
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from .plan import Deed, Plan
 
 #: The share of worlds with such runs: not where runs would be told that their time is over. How many of them, at most.
 BLOCKING, MOST = 0.12, 3
-#: For how long, seconds: beyond every lease of a worker, and less than `loop_block_limit`.
+#: Seconds of a block: beyond every lease of a worker, and less than `loop_block_limit`.
 SECONDS = (1.0, 28.0)
 
 
 def blocking(plan: Plan) -> Plan:
-    """The same plan, perhaps with runs that block."""
+    """The plan, perhaps with runs that block."""
     random = Random(f"blocks of {plan.seed}")
     if random.random() >= BLOCKING or plan.timeout or plan.threads:
         return plan

@@ -18,8 +18,8 @@ WITHIN, AWAY = 20.0, (1.0, 60.0)
 
 
 def with_files(plan: Plan, strike: float, stores: str) -> Plan:
-    """The same plan, perhaps with accidents of the stores' files, which begin before `strike`. Files that are put back
-    from a copy are in memory: they are not torn."""
+    """The plan, perhaps with accidents of the stores' files, which begin before `strike`. Files that are put back from
+    a copy are in memory: they are not torn."""
     random = Random(f"files of {plan.seed}")
     faults = list(plan.faults)
     if random.random() < WRITERS:

@@ -12,7 +12,7 @@ LIMITED, CHANGES, CONCURRENCY = 0.25, 3, (1, 5)
 
 
 def limited(plan: Plan, strike: float) -> Plan:
-    """The same plan, perhaps with quotas that change by the time `strike`. Not where several schedulers have their own,
+    """The plan, perhaps with quotas that change by the time `strike`. Not where several schedulers have their own,
     where runs wait for others, nor where items wait for one another in order, which would take too long for a story."""
     random = Random(f"limits of {plan.seed}")
     waits = any(deed.child is not None for item in plan.items for deed in item.deeds)

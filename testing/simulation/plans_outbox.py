@@ -1,4 +1,4 @@
-"""Orders that an application takes in transactions of its own, and what goes wrong as a tailer carries them."""
+"""Orders that an application takes in transactions of its own, and faults around the tailer that carries them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MOST = 3
 
 
 def with_outbox(plan: Plan, strike: float, stores: str) -> Plan:
-    """The same plan, perhaps with an application. Not where files are put back: the outbox has forgotten by then what a
-    queue that is set back would have to be told again."""
+    """The plan, perhaps with an application. Not where files are put back: the outbox has forgotten by then the rows
+    that a queue which is set back would have to get again."""
     random = Random(f"outbox of {plan.seed}")
     if random.random() >= ORDERING or any(fault.kind == "restore" for fault in plan.faults):
         return plan
@@ -45,7 +45,8 @@ def _order(random: Random, n: int, at: float) -> ShopOrder:
 
 
 def _befalls(random: Random, strike: float, relays: list[str], orders: list[ShopOrder]) -> Fault:
-    """The relay dies around a removal or somewhere in a batch, or cannot reach the application's database."""
+    """A fault of the relay: it dies around a removal or somewhere in a batch, or cannot reach the application's
+    database."""
     relay, at = random.choice(relays), random.uniform(1.0, strike)
     match random.choice(("removal", "removal", "batch", "away")):
         case "removal":

@@ -14,7 +14,8 @@ WAITING, BEFORE = 0.4, (0.01, 2.0)
 
 
 def parental(plan: Plan) -> Plan:
-    """The same plan, perhaps with runs that wait: for items that do not, nor behind another one."""
+    """The plan, perhaps with runs that wait for other items: for items that do not wait, nor stand behind another
+    one."""
     random = Random(f"parents of {plan.seed}")
     if random.random() >= PARENTAL or plan.order != "none" or plan.timeout:
         return plan
@@ -29,7 +30,7 @@ def parental(plan: Plan) -> Plan:
 
 
 def _waits(random: Random, item: Item, child: int) -> Item:
-    """The same item, which waits in its first run, and in the one after it."""
+    """The item, which waits for `child` in its first run, and in the one after it."""
     deeds = [Deed("ok", random.uniform(*BEFORE), child=child), Deed("ok", random.uniform(*BEFORE), child=child)]
     first = item.deed(0)
     if first.kind in ("raise", "crash", "later"):  # what it would have failed by comes when it has waited

@@ -1,4 +1,4 @@
-"""Dead letters that an operator redrives, and what goes wrong just then."""
+"""Dead letters that an operator redrives, and faults at that moment."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ STEPS = (1, 2, 100)
 
 
 def redriven(plan: Plan, stores: str) -> Plan:
-    """The same plan, perhaps with dead letters that are redriven. Not where files are put back: a queue that forgot
-    what letters became would have to be told again, and nobody could."""
+    """The plan, perhaps with dead letters that are redriven. Not where files are put back: a queue that forgot the new
+    workloads of letters would have to be told again, and nobody could."""
     random = Random(f"redrives of {plan.seed}")
     if random.random() >= REDRIVEN or any(fault.kind == "restore" for fault in plan.faults):
         return plan
@@ -51,7 +51,7 @@ def redriven(plan: Plan, stores: str) -> Plan:
 
 
 def _dying(random: Random, item: Item) -> Item:
-    """The same item, perhaps one that dies of what it does, once or several times."""
+    """The item, perhaps one whose runs end fatally, once or several times."""
     if random.random() >= DYING:
         return item
     times = 1
@@ -62,7 +62,7 @@ def _dying(random: Random, item: Item) -> Item:
 
 
 def _befalls(random: Random, plan: Plan, at: float, stores: str, gateways: int) -> Fault:
-    """Something that goes wrong while a request is under way, or while what it brings runs."""
+    """A fault while a request is under way, or while the workloads that it brings run."""
     gateway = f"gateway{random.randint(1, gateways)}"
     seconds = random.choice((0.1, 1.0, 8.0)) * random.uniform(0.5, 2.0)
     match random.choice(("gateway", "gateway", "stores", "point", "answers", "cut", "runs", "runs")):

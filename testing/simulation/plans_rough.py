@@ -32,7 +32,7 @@ MOST = 3
 
 
 def rough(plan: Plan, strike: float, stores: str) -> Plan:
-    """The same plan, perhaps with accidents of the stores' host, which begin before `strike`."""
+    """The plan, perhaps with accidents of the stores' host, which begin before `strike`."""
     random = Random(f"rough of {plan.seed}")
     faults = list(plan.faults)
     if plan.apart and random.random() < ZOMBIES:
@@ -59,7 +59,7 @@ def rough(plan: Plan, strike: float, stores: str) -> Plan:
 
 
 def _long_from(random: Random, items: tuple[Item, ...], begin: float) -> tuple[Item, ...]:
-    """The same items; those that were brought last by then run for long, whatever they are told."""
+    """The items, of which the last two brought by `begin` run for long, whatever they are told."""
     late = sorted((item.at, item.n) for item in items if item.at < begin)[-2:]
     chosen = {n for _, n in late}
     return tuple(
@@ -71,8 +71,9 @@ def _long_from(random: Random, items: tuple[Item, ...], begin: float) -> tuple[I
 
 
 def _hears_late(random: Random, plan: Plan, begin: float) -> list[Fault]:
-    """What schedulers say to a worker is late; from a heartbeat or so on nothing that it says arrives, and then nothing
-    that is said to it: leases that it counted from when it heard of them last too long (L4)."""
+    """Faults of a worker that hears late: messages of schedulers reach it late; after a heartbeat or so nothing that it
+    says arrives, and then nothing reaches it. Leases that it counted from when it heard of them would last too long
+    (L4)."""
     worker = f"worker{random.randint(1, plan.workers)}"
     late, mute = random.uniform(*BY), begin + random.uniform(0.2, 6.0)
     faults = []
@@ -85,14 +86,14 @@ def _hears_late(random: Random, plan: Plan, begin: float) -> list[Fault]:
 
 
 def _cancelled(random: Random, item: Item) -> Item:
-    """The same item, perhaps one that is taken back."""
+    """The item, perhaps one that is taken back."""
     if item.source != QUEUE or random.random() >= CANCELLED:
         return item
     return replace(item, cancel=_log_uniform(random, 0.02, 30.0))
 
 
 def _zombie(random: Random, plan: Plan, strike: float, stores: str) -> list[Fault]:
-    """The last words of a tailer, which often dies of what kept them."""
+    """Faults that deliver the last words of a tailer late; often it dies then."""
     tailer = f"tailer{random.randint(1, plan.tailers)}"
     at, window = random.uniform(1.0, strike), random.uniform(*LAST_WORDS)
     faults = [Fault(at, "zombie", tailer, stores, random.uniform(*LATE), amount=window)]
@@ -103,7 +104,7 @@ def _zombie(random: Random, plan: Plan, strike: float, stores: str) -> list[Faul
 
 
 def _clock(random: Random, strike: float, stores: str, *, back: bool) -> list[Fault]:
-    """Somebody sets the clock between the stores' end and their start."""
+    """Faults of a clock that somebody sets between the stores' end and their start."""
     at, away = random.uniform(2.0, strike), _log_uniform(random, 0.2, 20.0)
     jump = _log_uniform(random, 1.0, AHEAD)
     if back and random.random() < 0.5:

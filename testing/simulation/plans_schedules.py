@@ -1,4 +1,4 @@
-"""Schedules in some worlds: what runs by the clock, beside what was brought."""
+"""Schedules in some worlds: work that runs by the clock, beside the items that are brought."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRACES = (1.0, 3.0, 10.0, 60.0)
 
 
 def scheduled(plan: Plan) -> Plan:
-    """The same plan, perhaps with schedules, as its seed has it."""
+    """The plan, perhaps with schedules, as its seed has it."""
     random = Random(f"schedules of {plan.seed}")
     if random.random() >= SCHEDULED:
         return plan

@@ -1,5 +1,5 @@
-"""Several processes of a kind behind one address: schedulers that a tailer finds by chance, gateways and delay services
-that a repeated call may find another of; and what goes wrong with those."""
+"""Several processes of a kind behind one address, with their faults: schedulers that a tailer finds by chance, gateways
+and delay services that a repeated call may find another of."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ SOON = 25.0
 
 
 def several(plan: Plan, strike: float, rate: Callable[[Random], float]) -> Plan:
-    """The same plan with several of a kind, as its seed has it. Faults begin before `strike`; `rate` makes clocks."""
+    """The plan with several processes of a kind, as its seed has it. Faults begin before `strike`; `rate` draws clock
+    rates."""
     random = Random(f"several of {plan.seed}")
     if random.random() < FRONT:
         plan = _front(plan, random, strike)
@@ -35,7 +36,8 @@ def several(plan: Plan, strike: float, rate: Callable[[Random], float]) -> Plan:
 
 
 def _front(plan: Plan, random: Random, strike: float) -> Plan:
-    """Schedulers that are exchanged under their tailers, and tailers that die while two are named in their rows."""
+    """The plan with schedulers that are exchanged under their tailers, and tailers that die while two are named in
+    their rows."""
     count = random.choice((2, 2, 3))
     names = [f"scheduler{number + 1}" for number in range(count)]
     tailers = [f"tailer{number + 1}" for number in range(plan.tailers)] if plan.apart else ["node"]
@@ -71,7 +73,7 @@ def _front(plan: Plan, random: Random, strike: float) -> Plan:
 
 
 def _gateways(plan: Plan, random: Random, strike: float) -> Plan:
-    """Submissions whose answers are lost, by the network or with their gateway."""
+    """The plan with submissions whose answers are lost, by the network or with their gateway."""
     count = random.choice((1, 2, 2))
     faults = list(plan.faults)
     for _ in range(random.randint(1, 3)):

@@ -1,4 +1,4 @@
-"""Gateways that spool while their store is away, and what goes wrong as they do and as they bring it there."""
+"""Gateways that spool while their store is away, and faults as they do so and as they bring the workloads there."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ POINTS = ("spool: before commit", "spool: after commit")
 
 
 def spooling(plan: Plan, strike: float, stores: str) -> Plan:
-    """The same plan, perhaps with gateways that spool. Not where files are put back: whoever submitted since would have
-    to be told that, and knows ids of the spool alone. Nothing is taken back, for the same reason."""
+    """The plan, perhaps with gateways that spool. Not where files are put back: a client that submitted since would
+    have to be told that, and knows ids of the spool alone. Nothing is taken back, for the same reason."""
     random = Random(f"spool of {plan.seed}")
     if random.random() >= SPOOLING or any(fault.kind == "restore" for fault in plan.faults):
         return plan
@@ -47,7 +47,7 @@ def spooling(plan: Plan, strike: float, stores: str) -> Plan:
 
 
 def _comes(random: Random, item: Item, at: float, seconds: float) -> Item:
-    """The same item, perhaps one of a key, brought while the store is away or as it is back."""
+    """The item, perhaps one of a key, brought while the store is away or as it is back."""
     if item.source != QUEUE or random.random() >= JUST_THEN:
         return item
     key = f"key{random.randrange(2)}" if random.random() < KEYED else item.key
@@ -55,7 +55,7 @@ def _comes(random: Random, item: Item, at: float, seconds: float) -> Item:
 
 
 def _away(random: Random, stores: str, gateway: str, at: float, seconds: float) -> list[Fault]:
-    """The store does not answer its gateway."""
+    """Faults by which the store does not answer its gateway."""
     match random.choice(("cut", "cut", "kill", "freeze", "busy")):
         case "cut":
             return [Fault(at, "both", gateway, stores, seconds)]
@@ -66,7 +66,7 @@ def _away(random: Random, stores: str, gateway: str, at: float, seconds: float) 
 
 
 def _befalls(random: Random, gateway: str, at: float, seconds: float) -> list[Fault]:
-    """The gateway dies while it spools, or while it drains."""
+    """Faults by which the gateway dies while it spools, or while it drains; perhaps none."""
     away = random.choice((0.1, 1.0, 4.0)) * random.uniform(0.5, 2.0)
     match random.choice(("nothing", "spools", "drains", "point", "point")):
         case "spools":
@@ -80,7 +80,7 @@ def _befalls(random: Random, gateway: str, at: float, seconds: float) -> list[Fa
 
 
 def _leaves(random: Random, items: list[Item], gateway: str, at: float, seconds: float) -> list[Fault]:
-    """Whoever submits leaves while an item is being spooled, and comes again."""
+    """Faults by which a submitting client leaves while an item is being spooled, and comes again."""
     came = [item.at for item in items if item.source == QUEUE and at < item.at < at + seconds]
     chosen = random.sample(came, min(len(came), random.randint(0, 3)))
     waits = [random.choice((0.0, PATIENCE)) + random.uniform(0.001, TAKES) for _ in chosen]

@@ -12,7 +12,7 @@ THREADED, TIMED = 0.12, 0.25
 
 
 def threaded(plan: Plan) -> Plan:
-    """The same plan, perhaps with a `def` function."""
+    """The plan, perhaps with a `def` function."""
     if plan.timeout:
         return replace(plan, threads=Random(f"time-outs in threads of {plan.seed}").random() < TIMED)
     random = Random(f"threads of {plan.seed}")

@@ -18,7 +18,7 @@ STUBBORN = 0.4
 
 
 def timed_out(plan: Plan) -> Plan:
-    """The same plan, perhaps with a time-out of its function: not where its items fail or last for another reason."""
+    """The plan, perhaps with a time-out of its function: not where its items fail or last for another reason."""
     random = Random(f"time-outs of {plan.seed}")
     other = any(fault.kind == "outage" or fault.seconds == UNHEARD for fault in plan.faults)
     if random.random() >= TIMED_OUT or other:
@@ -28,7 +28,7 @@ def timed_out(plan: Plan) -> Plan:
 
 
 def _too_long(random: Random, item: Item, timeout: float) -> Item:
-    """The same item, perhaps one that takes too long when it runs first."""
+    """The item, perhaps one that takes too long when it runs first."""
     if random.random() >= TOO_LONG:
         return item
     seconds = timeout * _log_uniform(random, *TIMES)

@@ -1,5 +1,5 @@
-"""Trees of jobs: a client makes them, fills and seals them, an operator pauses, ends and repeats them, and what goes
-wrong just then."""
+"""Trees of jobs: a client makes them, fills and seals them, an operator pauses, ends and repeats them; and faults at
+that moment."""
 
 from __future__ import annotations
 
@@ -46,15 +46,16 @@ REDRIVEN, REDRIVES = 0.4, (1, 3)
 MORE, AT_A_SEAL = 4, 0.4
 #: The share of trees to which nothing is added.
 EMPTY = 0.1
-#: What restarts nothing, and what wires of a blinking world do.
+#: Faults that restart nothing, and faults of wires in a blinking world.
 _BLINKS = ("reset", "pause", "cut", "both", "freeze")
 #: More of the time in which all must be over: of each tree, for its depth.
 LONGER = 150.0
 
 
 def with_trees(plan: Plan, strike: float, stores: str) -> Plan:
-    """The same plan, perhaps with trees. Not where files are put back (who filled a tree has forgotten), where every
-    run has a time-out or a thread, where the quotas are of all that runs, nor where all that runs fails for a while."""
+    """The plan, perhaps with trees. Not where files are put back (the client that filled a tree has forgotten), where
+    every run has a time-out or a thread, where the quotas are of all that runs, nor where all that runs fails for a
+    while."""
     random = Random(f"young trees in {plan.seed}")
     unfit = plan.timeout or plan.threads or plan.limits
     if random.random() >= GROWING or unfit or any(fault.kind in ("restore", "outage") for fault in plan.faults):
@@ -105,7 +106,7 @@ def _tree(random: Random, k: int, first: int) -> TreePlan:
 
 
 def _redriven(random: Random, tree: TreePlan) -> TreePlan:
-    """The same tree, perhaps with redrives; some of them come when it is complete."""
+    """The tree, perhaps with redrives; some of them come when it is complete."""
     if random.random() >= REDRIVEN:
         return tree
     times = (tree.at + random.uniform(0.5, 2 * FILLED) for _ in range(random.randint(*REDRIVES)))
@@ -113,7 +114,7 @@ def _redriven(random: Random, tree: TreePlan) -> TreePlan:
 
 
 class _Growing:
-    """All items that a tree may come to have: those of the root, and what becomes of each."""
+    """Maker of all items that a tree may come to have: those of the root, and the items made of each."""
 
     def __init__(self, random: Random, jobs: tuple[TreeJob, ...], first: int) -> None:
         self._random = random
@@ -122,7 +123,7 @@ class _Growing:
         self._items: list[BranchItem] = []
 
     def root(self) -> int:
-        """One more item of the root."""
+        """Adds an item of the root, and returns its number."""
         return self._item(self._tree.jobs[0].name)
 
     def _item(self, job: str, origin: int = -1, part: int = 0, *, adds: bool = True) -> int:
@@ -158,7 +159,7 @@ class _Growing:
         return n
 
     def grown(self) -> list[BranchItem]:
-        """All of them, with those that gather, each before what becomes of it."""
+        """All items, with those that gather, each before the items that are made of it."""
         for job in self._tree.jobs:
             if job.gather:
                 self._item(job.name, adds=False)
@@ -166,7 +167,7 @@ class _Growing:
 
 
 def _adding(random: Random, item: BranchItem) -> tuple[Deed, ...]:
-    """The same deeds, each of which makes its additions first; one more, so that there is one."""
+    """The deeds of an item and three more that succeed, each of which makes the additions first."""
     deeds = (*item.deeds, Deed("ok", random.uniform(0.01, 1.0)), Deed("ok", 0.1), Deed("ok", 0.1))
     return tuple(replace(each, adds=True) for each in deeds)
 
@@ -184,7 +185,7 @@ def _seconds(random: Random) -> float:
 
 
 def _asks(random: Random, at: float) -> tuple[TreeAsk, ...]:
-    """What an operator asks for: pauses, each with its end, and the end of the tree."""
+    """Requests of an operator: pauses, each with its end, and the end of the tree."""
     asks: list[TreeAsk] = []
     if random.random() < PAUSED:
         begin = at + random.uniform(0.1, 2 * FILLED)
@@ -205,7 +206,7 @@ def _moment(random: Random, tree: TreePlan) -> float:
 
 
 def _befalls(random: Random, plan: Plan, at: float, stores: str) -> Fault:
-    """Something that goes wrong while a tree grows: with its store, or with whoever runs its items."""
+    """A fault while a tree grows: of its store, or of a process that its items need."""
     seconds = random.choice((0.1, 1.0, 8.0)) * random.uniform(0.5, 2.0)
     if random.random() < 0.6:
         return _of_store(random, at, stores, seconds)
@@ -219,7 +220,7 @@ def _befalls(random: Random, plan: Plan, at: float, stores: str) -> Fault:
 
 
 def _of_store(random: Random, at: float, stores: str, seconds: float) -> Fault:
-    """The same, with the store or the way to it: around a commit of its queue, at best."""
+    """A fault of the store or of the way to it: around a commit of its queue, at best."""
     match random.choice(("point", "point", "dies", "answers", "cut", "writer")):
         case "point":
             what = f"queue: {random.choice(('before', 'after'))} commit"

@@ -11,16 +11,16 @@ Bug = contextlib.AbstractContextManager[Any]
 
 
 class Breach(NamedTuple):
-    """The rule of the leases that a mistake breaks (docs/leases.md), and as what it is found: a promise, by the first
-    words of a violation."""
+    """The rule of the leases that a mistake breaks (docs/leases.md), and the promise that finds it, by the first words
+    of a violation."""
 
     law: str
     by: str
 
 
-#: By name, in words: what makes the mistake for as long as it lasts.
+#: Mistakes by their names, in words: a context that plants one for as long as it lasts.
 BUGS: dict[str, Callable[[], Bug]] = {}
-#: By the same name, of those that break a rule of the leases.
+#: Breaches by the same names: of mistakes that break a rule of the leases.
 BREACHES: dict[str, Breach] = {}
 
 
@@ -31,7 +31,7 @@ def bug(make: Callable[[], Bug]) -> Callable[[], Bug]:
 
 
 def breaks(law: str, *, by: str) -> Callable[[Callable[[], Bug]], Callable[[], Bug]]:
-    """Registers one that breaks a rule of the leases, with the promise that finds it."""
+    """Registers a mistake that breaks a rule of the leases, with the promise that finds it."""
 
     def register(make: Callable[[], Bug]) -> Callable[[], Bug]:
         BREACHES[_in_words(make)] = Breach(law, by)

@@ -1,5 +1,4 @@
-"""Recordings of what tailers were told and what they did, so that two versions of them can be compared over many
-worlds.
+"""Recordings of the messages to and from tailers, so that two versions of them can be compared over many worlds.
 
 Kept are not the messages but, of each kind of message, how many there were and a hash of them all, and how each item's
 runs ended. Two versions may be alike in three ways. `same`: each message was the same, in the same order among its
@@ -38,7 +37,7 @@ class WorldRecording:
         self._said: dict[str, tuple[int, Any]] = {}
 
     def heard(self, host: str, how: str, kind: str, data: bytes) -> None:
-        """A host `does` something or is `told` something."""
+        """Records a message that a host sends (`does`) or gets (`is told`)."""
         if not host.startswith(TAILERS):
             return
         key = f"{host} {how} {kind}"
@@ -48,14 +47,14 @@ class WorldRecording:
         self._said[key] = (count + 1, digest)
 
     def record(self, seed: int, journal: Journal) -> WorldRecord:
-        """What it heard."""
+        """Makes the record of the world."""
         said = {key: (count, digest.hexdigest()) for key, (count, digest) in sorted(self._said.items())}
         fates = {id: [run.how for run in story.executions] for id, story in sorted(journal.stories.items())}
         return WorldRecord(seed, said, fates)
 
 
 def kind_of(message: Any) -> str:
-    """What kind of message one of the wire is: the store's method that is called, or the fields that are set."""
+    """The kind of a wire message: the store's method that is called, or the fields that are set."""
     name = type(message).__name__
     if name == "StoreCall":
         return f"{message.store}.{message.method}"
@@ -64,7 +63,8 @@ def kind_of(message: Any) -> str:
 
 
 def difference(before: WorldRecord, after: WorldRecord) -> tuple[str, str]:
-    """How two records of one world are alike, and where they first differ: `same`, `alike`, `fates` or `differ`."""
+    """Compares two records of one world: how they are alike (`same`, `alike`, `fates` or `differ`), and where they
+    first differ."""
     if before.said == after.said and before.fates == after.fates:
         return "same", ""
     where = _first(before.said, after.said)

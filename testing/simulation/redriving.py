@@ -1,5 +1,5 @@
 """Redriven dead letters, and what became of them: each became one workload, which brings its past along; none was lost
-on its way, and what it was does not run beside it. Read from outside of every host."""
+on its way, and no letter's former workload runs beside the new one. Read from outside of every host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LETTERS = "SELECT number, id, died_at FROM dead_letters"
 _ATTEMPTS = "SELECT id, attempts, first_seen FROM dead_letters"
 _KEY = "SELECT key FROM dedupe WHERE id = ?"
 _WORKLOAD = "SELECT id FROM dedupe WHERE key = ?"
-#: Of an item of a tree its life before, or behind, that of a workload.
+#: Queries for the life of a tree's item before a workload, and for the one behind it.
 _BEFORE = "SELECT former FROM job_redrives WHERE item = ?"
 _BEHIND = "SELECT item FROM job_redrives WHERE former = ?"
 _PAST = "SELECT past FROM redriven WHERE id = ?"
@@ -32,7 +32,7 @@ _past = msgspec.json.Decoder(Past).decode
 
 
 class Letter(NamedTuple):
-    """As much of a dead letter as its token needs."""
+    """The fields of a dead letter that its token is made of."""
 
     id: str
     died_at: float
@@ -68,7 +68,7 @@ class Redriving:
         return known or self._life_before(id_)
 
     def _life_before(self, id_: str) -> str:
-        """The same of an item of a tree, whose letter may go long after that life began."""
+        """The letter of an item of a tree that has another life. The letter may go long after that life began."""
         rows = self._disk.rows("queue", _BEFORE, (int(id_, 16),)) if self._plan.trees else []
         former = f"{rows[0][0]:016x}" if rows else ""
         return former if former in self.gone else ""
@@ -81,8 +81,8 @@ class Redriving:
         return line
 
     def _begins(self, run: Execution) -> None:
-        """What became another workload does not run under its own id any more, where the queue had said that it was
-        over. (A stream's item may: its letter is durable before its checkpoint is.)"""
+        """Checks that a workload whose letter became another one does not run under its own id any more, where the
+        queue had said that it was over. (A stream's item may: its letter is durable before its checkpoint is.)"""
         if run.id in self.gone and "/" not in run.id:
             self._journal.wrong(f"redriven: {run.id} starts in {run.where}, and its letter became another workload")
         first = self._journal.stories.get(next(iter(reversed(self._line(run.id))), run.id))
@@ -92,7 +92,7 @@ class Redriving:
     # ---- after each commit
 
     def committed(self, file: str) -> None:
-        """Which letters came, and what became of those that went."""
+        """Notes letters that came, and checks that those that went became workloads."""
         if file != "state":
             return
         letters = {number: Letter(id_, died_at) for number, id_, died_at in self._disk.rows("state", _LETTERS)}
@@ -109,7 +109,7 @@ class Redriving:
                 self._went(letter)
 
     def _went(self, letter: Letter) -> None:
-        """A letter that is not there any more is a workload, whose past says so."""
+        """Checks that a letter that is gone became a workload, whose past says so."""
         self.gone.add(letter.id)
         rows = self._disk.rows("queue", _WORKLOAD, (_key(letter),))
         if not rows and "/" not in letter.id:
@@ -130,7 +130,7 @@ class Redriving:
     # ---- when everything should be over
 
     def pending(self) -> Iterator[str]:
-        """Requests of the operator that are not over, and letters on their way."""
+        """Lines about requests of the operator that are not over, and letters on their way."""
         for place in range(len(self._plan.redrives)):
             if place not in self._operator.stay:
                 yield f"redrive {place} was never answered"
@@ -139,13 +139,14 @@ class Redriving:
                 yield f"{count} letters are on their way"
 
     def made(self) -> Set[str]:
-        """What letters became."""
+        """Ids of the workloads that letters became."""
         for (number,) in self._disk.rows("queue", "SELECT id FROM tasks"):
             self.was(f"{number:016x}")
         return self._made
 
     def at_rest(self) -> None:
-        """What the operator was told is so; what it asked for went; what died again knows its past."""
+        """Checks that the operator's answers are true, that the letters it asked for went, and that those of another
+        death know their past."""
         wrong = self._journal.wrong
         for id_, workload in self._operator.moved:
             if self.was(workload) != id_:
@@ -162,7 +163,8 @@ class Redriving:
                 wrong(f"redriven: {id_} is {State(rows[0][0]).label}, and its letter became another workload")
 
     def _died(self, id_: str, attempts: int) -> None:
-        """A letter of the end: its attempts are those of this life alone, and its past tells of the others."""
+        """Checks a letter that is there at the end: its attempts are those of this life alone, and its past tells of
+        the others."""
         line, story = self._line(id_), self._journal.stories.get(id_)
         runs = 0 if story is None else len(story.executions)
         if attempts > runs:

@@ -1,5 +1,5 @@
-"""Rights to run as the world sees them: who granted what to whom until when, read from the wire and from the stores,
-in true time.
+"""Rights to run as the world sees them: the grants of each part to the next and their ends, read from the wire and from
+the stores, in true time.
 
 A chain from a run to its source: a run ends before the lease that its worker was granted, a worker's lease a kill
 margin before that of the scheduler, a scheduler's before the source may be another's. Each link is worked out from what
@@ -20,12 +20,12 @@ from .sqlite_disk import Disk
 from .world import World
 
 _OWNERS = "SELECT source, partition, version, epoch, lease FROM ownership"
-#: Who has which item in which hand-out: its id and the fence.
+#: A right: an item in one hand-out, by its id and the fence.
 Right = tuple[str, int]
 
 
 class SessionStream(Protocol):
-    """A stream between two hosts as the world sees it. `session` is what its first message called it, and once it is
+    """A stream between two hosts as the world sees it. `session` is the name in its first message, and once it is
     welcomed the session's name here."""
 
     client: Host
@@ -77,7 +77,7 @@ class Rights:
     # ---- what is said
 
     def said(self, stream: SessionStream, message: Any) -> None:
-        """A message of a stream is about to leave."""
+        """Notes a message of a stream that is about to leave."""
         take = self._take.get(type(message))
         if take is not None:
             take(stream, message)
@@ -94,7 +94,8 @@ class Rights:
         stream.session, stream.opened = hello.session, self._world.now
 
     def _welcome(self, stream: SessionStream, welcome: pb.Welcome) -> None:
-        """A session begins or goes on. Its id may be known to several schedulers, and begin anew with each of them."""
+        """Notes that a session begins or goes on. Its id may be known to several schedulers, and begin anew with each
+        of them."""
         known = (welcome.session or stream.session, welcome.scheduler)
         self._begun[known] += not welcome.resumed
         stream.session = f"{known} {self._begun[known]}"
@@ -180,7 +181,8 @@ class Rights:
         return None if epoch is None else self._sources.get((*owned, epoch))
 
     def committed(self, file: str) -> None:
-        """After a commit of the state: whoever waits for a row to stand still begins anew when it was written."""
+        """Notes rows of ownership that a commit wrote: a successor that waits for such a row to stand still begins
+        anew."""
         if file != "state":
             return
         for source, partition, version, epoch, lease in self._disk.rows("state", _OWNERS):
@@ -189,18 +191,18 @@ class Rights:
                 self._sources[source, partition, epoch] = self._world.now + lease / (1 - self._sizes.rho)
 
     def claimed(self, fence: int, seconds: float) -> None:
-        """The queue said that a claim goes on for so long: by its clock, which may be fast."""
+        """Notes that the queue granted a claim for `seconds` by its clock, which may be fast."""
         self.claims[fence] = max(self.claims.get(fence, 0.0), self._world.now + seconds / (1 + self._sizes.rho))
 
     # ---- runs
 
     def path(self, run: Execution) -> tuple[str, set[str], set[str]]:
-        """Who had a hand-out: the worker in which it ran, schedulers and tailers."""
+        """The worker in which a hand-out ran, and the schedulers and tailers that had it."""
         right = (run.id, run.fence)
         return run.where.partition("/")[0], self._schedulers[right], self._tailers[right]
 
     def ends(self, run: Execution) -> tuple[float, str]:
-        """When a run must have ended at the latest, and by whose word."""
+        """The latest time at which a run must have ended, and the reason."""
         worker = run.where.partition("/")[0]
         group = self._given.get((worker, run.id, run.fence))
         if group is None:

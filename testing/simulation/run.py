@@ -24,8 +24,8 @@ SHRINK = 3
 
 @dataclass(frozen=True, slots=True)
 class SimulateOptions:
-    """The options of the command. `seed`: this one alone; else `seeds` from `first` on. `record`: what tailers did goes
-    to this file; `against`: it is compared with that of an earlier run."""
+    """The options of the command. `seed`: this one alone; else `seeds` from `first` on. `record`: the file for a record
+    of the tailers' messages; `against`: the record of an earlier run to compare with."""
 
     seeds: int = 300
     first: int = 0
@@ -42,8 +42,8 @@ class SimulateOptions:
 
 
 def main(options: SimulateOptions) -> int:
-    """Runs it; 1 when anything was wrong, or a run of an item ended otherwise than in an earlier run of the command.
-    Raises UserError for a file that is no record."""
+    """Runs the command. Returns 1 when anything was wrong, or a run of an item ended otherwise than in an earlier run
+    of the command. Raises UserError for a file that is no record."""
     if options.seed is not None and options.trace:
         return asyncio.run(_traced(options, options.seed))
     before = read(options.against) if options.against else []
@@ -70,7 +70,7 @@ def main(options: SimulateOptions) -> int:
 
 
 def summary(verdicts: list[Verdict]) -> dict[str, Any]:
-    """The figures, for --json."""
+    """Figures of the run, for --json."""
     return {
         "seeds": len(verdicts),
         "wrong": [_facts(verdict) for verdict in verdicts if verdict.wrong],
@@ -86,7 +86,7 @@ def _facts(verdict: Verdict) -> Any:
 
 
 def happened(verdicts: list[Verdict]) -> Counter[str]:
-    """How often each kind of fault struck, and what came of those that need luck to meet anything."""
+    """Number of times that each kind of fault struck, and that rare events followed from them."""
     found: Counter[str] = Counter()
     for verdict in verdicts:
         found.update(verdict.happened)
@@ -98,8 +98,8 @@ async def simulate(
     progress: Callable[[int, int, int], None],
     wrong: Callable[[Verdict], None] = lambda verdict: None,
 ) -> list[Verdict]:
-    """Every seed's verdict, by seed. `progress` is told how many are done, of how many, and how many were wrong;
-    `wrong` of each that is, when it is found."""
+    """Tells every seed's story and returns the verdicts, by seed. `progress` is told how many are done, of how many,
+    and how many were wrong; `wrong` hears of each wrong verdict as it is found."""
     if options.seed is not None:
         seeds = [options.seed]
     else:
@@ -151,7 +151,7 @@ async def told(order: StoryOrder, take: Callable[[Verdict], None]) -> None:
             process.kill()
         code = await process.wait()
     if code:
-        raise RuntimeError(f"a process of the simulation ended with code {code}; what it said is above")
+        raise RuntimeError(f"a process of the simulation ended with code {code}; its output is above")
 
 
 async def _traced(options: SimulateOptions, seed: int) -> int:
@@ -180,15 +180,15 @@ def _progress(done: int, total: int, wrong: int) -> None:
 
 
 def _silent(done: int, total: int, wrong: int) -> None:
-    """Nobody watches."""
+    """Shows nothing: nobody watches."""
 
 
 def _tell(verdict: Verdict) -> None:
-    """At once: who ends a long run early keeps what it found."""
+    """Writes a wrong verdict at once: a long run that is ended early keeps what it found."""
     end = "\n" if sys.stderr.isatty() else ""  # the bar's line ends
     sys.stderr.write(f"{end}seed {verdict.seed}: {verdict.wrong[0]}\n")
     sys.stderr.flush()
 
 
 def _silent_of(verdict: Verdict) -> None:
-    """It is in the summary."""
+    """Shows nothing: the verdict is in the summary."""

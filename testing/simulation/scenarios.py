@@ -1,4 +1,5 @@
-"""Worlds made for one mistake each: what must go wrong, and when, for it to show. Without the mistake nothing is wrong.
+"""Worlds made for one mistake each: the faults that it takes to show, at their times. Without the mistake nothing is
+wrong.
 
 Unless a plan says otherwise worker2 is down for its first 15 seconds, so that the first items run in worker1. A
 worker says hello 0.3 seconds after it started and asks for its leases again every 5 seconds from then on.
@@ -31,14 +32,14 @@ def _queued(n: int = 0, at: float = 1.0, deeds: tuple[Deed, ...] = LONG) -> Item
 
 
 def both(at: float, one: str, other: str, seconds: float) -> Fault:
-    """Two hosts are cut off from one another."""
+    """A fault that cuts two hosts off from one another."""
     return Fault(at, "both", one, other, seconds)
 
 
 #: A worker that is cut off goes on until its lease is over, and not a moment longer.
 CUT_OFF = plan_of_faults([ordered()], [both(3.0, "worker1", "scheduler1", 80.0)])
 
-#: The same, with clocks as far apart as they may be, and the cut at different times of a heartbeat.
+#: Worlds like the former, with clocks as far apart as they may be, and the cut at different times of a heartbeat.
 DRIFTING = [
     plan_of_faults(
         [ordered()],

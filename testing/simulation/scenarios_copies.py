@@ -18,7 +18,7 @@ LATE_DUE_CHECKPOINT = plan_of_faults(
 
 
 def _put_back(items: int, copied: float, restored: float) -> Plan:
-    """The stores of a delay service and of owners that live on are put back from a copy."""
+    """A world in which the stores of a delay service and of owners that live on are put back from a copy."""
     return plan_of_faults(
         [ordered(n, 1.0 + n / 2, FAILS_ONCE) for n in range(items)],
         [

@@ -10,7 +10,7 @@ from .scenarios_engine import IGNORED, TIMEOUT
 
 
 def _waits(count: int, at: float = 2.0) -> list[Item]:
-    """So many that wait for one that comes after them."""
+    """Items that all wait for the one that comes after them."""
     parents = [Item(n, "queue", 1.0 + n / 10, (Deed("ok", 0.1, child=count),) * 3) for n in range(count)]
     return [*parents, Item(count, "queue", at + count / 10, (Deed("ok", 0.1),))]
 

@@ -11,7 +11,7 @@ _FATAL = Deed("fatal", 0.1)
 
 
 def _dying(times: int, faults: list[Fault], *redrives: Redrive, **options: Any) -> Plan:
-    """Items of the queue and of the stream that die so often before they succeed."""
+    """A world of items of the queue and of the stream that die so often before they succeed."""
     items = [Item(n, "queue", 2.0 + n / 10, (_FATAL,) * times) for n in range(3)]
     items += [ordered(n, 2.0 + n / 10, (_FATAL,) * times) for n in range(3, 6)]
     return plan_of_faults(items, faults, gateways=1, slots=16, redrives=redrives, **options)

@@ -8,7 +8,7 @@ from .plan import Deed, Fault, Plan, Timed
 
 
 def _world(timed: Timed, *faults: Fault, **options: Any) -> Plan:
-    """One schedule and nothing else."""
+    """A world with one schedule and nothing else."""
     known: dict[str, Any] = {"calm": 50.0, "slots": 16}
     return Plan(1, (), faults, schedules=(timed,), **(known | options))
 

@@ -10,12 +10,12 @@ from .scenarios import both, ordered, plan_of_faults
 
 
 def _moves(at: float, tailer: str, one: str, other: str) -> list[Fault]:
-    """A tailer loses its connection to one scheduler, and finds another one."""
+    """Faults by which a tailer loses its connection to one scheduler, and finds another one."""
     return [Fault(at, "steer", other), Fault(at + 0.01, "reset", tailer, one)]
 
 
 def _fronted(items: list[Item], faults: list[Fault], late: float = 6.0, **options: Any) -> Plan:
-    """Two tailers before two schedulers, which they find at the first one."""
+    """A world with two tailers before two schedulers, of which they find the first one."""
     begin = [Fault(0.0, "steer", "scheduler1"), Fault(0.05, "kill", "tailer2", seconds=late)]
     known: dict[str, Any] = {"apart": True, "front": True, "schedulers": 2, "slots": 16}
     return plan_of_faults(items, [*begin, *faults], **(known | options))

@@ -9,7 +9,7 @@ from .scenarios import both, plan_of_faults
 
 
 def _brought(times: list[float], faults: list[Fault], **options: Any) -> Plan:
-    """Items of one key through one gateway, of which the store is away from 4.0 to 9.0."""
+    """A world with items of one key through one gateway, whose store is away from 4.0 to 9.0."""
     items = [Item(n, "queue", at, (Deed("ok", 0.1),), key="one") for n, at in enumerate(times)]
     known: dict[str, Any] = {"gateways": 1, "spools": True, "slots": 16, "calm": 30.0}
     return plan_of_faults(items, [both(4.0, "gateway1", "node", 5.0), *faults], **(known | options))

@@ -14,7 +14,7 @@ _SOON = (Deed("ok", 0.1),)
 
 
 class _Nursery:
-    """All items that a tree may come to have, when each job's do the same."""
+    """Maker of all items that a tree may come to have, where all items of a job do the same."""
 
     def __init__(self, shape: str, width: int, deeds: dict[str, tuple[Deed, ...]]) -> None:
         self.tree = TreePlan(0, 1.0, SHAPES[shape], (), (), 4.0)
@@ -23,7 +23,7 @@ class _Nursery:
         self._deeds = deeds
 
     def item(self, job: str, origin: int = -1, part: int = 0) -> int:
-        """One more, and all that may become of it."""
+        """Adds an item and all items that may be made of it, and returns its number."""
         n, fed = len(self.items), self.tree.fed_by(job)
         width = self._width if any(each.each for each in fed) else 1
         self.items.append(BranchItem(n, job, origin, part, self._deeds.get(job, _SOON), width))
@@ -36,7 +36,7 @@ class _Nursery:
 def tree(
     shape: str, roots: int, width: int = 2, deeds: dict[str, tuple[Deed, ...]] | None = None, **options: Any
 ) -> TreePlan:
-    """A tree that one call fills with so many items. Its end is told."""
+    """A tree that one call fills with `roots` items. Its end is told."""
     nursery = _Nursery(shape, width, deeds or {})
     call = RootCall(1.5, tuple(nursery.item("a") for _ in range(roots)))
     for each in nursery.tree.jobs:
@@ -48,7 +48,7 @@ def tree(
 
 
 def _fat(grown: TreePlan) -> TreePlan:
-    """The same tree, of whose root the first item returns too much."""
+    """The tree, whose first item of the root returns too much for any payload."""
     return replace(grown, items=(replace(grown.items[0], fat=True), *grown.items[1:]))
 
 

@@ -1,5 +1,5 @@
 """The application of some worlds: it takes orders in transactions of its own, each with a workload in its outbox; and
-what must become of those. Read from outside of every host."""
+the check of what became of them. Read from outside of every host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ID = "SELECT id FROM dedupe WHERE key = ?"
 
 
 class Shop:
-    """A Guest. `_over` are the numbers of the orders whose transactions are over; what was committed is in the
+    """A Guest. `_over` are the numbers of the orders whose transactions are over; the committed ones are in the
     database. Invariant: an order and its workload are there together, or neither is."""
 
     def __init__(self, plan: Plan, disk: Disk, journal: Journal) -> None:
@@ -36,7 +36,7 @@ class Shop:
             disk.connect(SHOP).execute(statement)
 
     async def main(self) -> None:
-        """The application's process."""
+        """Runs the application's process."""
         await together(*map(self._take, self._plan.orders))
 
     async def _take(self, order: ShopOrder) -> None:
@@ -54,7 +54,7 @@ class Shop:
     # ---- what must become of them
 
     def pending(self) -> Iterator[str]:
-        """Orders that are still to come, and rows that wait."""
+        """Lines about orders that are still to come, and rows that wait."""
         if len(self._over) < len(self._plan.orders):
             yield f"{len(self._plan.orders) - len(self._over)} orders are still to come"
         for (count,) in self._disk.rows(SHOP, _WAIT):
@@ -62,7 +62,7 @@ class Shop:
                 yield f"{count} rows wait in the outbox"
 
     def made(self) -> Set[str]:
-        """The workloads of committed orders."""
+        """Ids of the workloads of committed orders."""
         return {id_ for _, id_ in self._known() if id_}
 
     def _known(self) -> list[tuple[int, str]]:
@@ -74,7 +74,8 @@ class Shop:
         return known
 
     def at_rest(self) -> None:
-        """Each committed order has one workload, which ran; those of the others never did; all came in order."""
+        """Checks that each committed order has one workload, which ran, that other orders have none, and that all came
+        in order."""
         wrong, known = self._journal.wrong, self._known()
         for n, id_ in known:
             story = self._journal.stories.get(id_)

@@ -27,7 +27,7 @@ def shrunk(plan: Plan, fails: Callable[[Plan], bool], tries: int = TRIES) -> Pla
 
 
 def fewer(all_: Sequence[T], still: Callable[[Sequence[T]], bool]) -> Sequence[T]:
-    """Leaves out halves, then quarters, … then single ones, as long as what is left still fails."""
+    """Leaves out halves, then quarters, … then single ones, as long as the rest still fails."""
     size = max(1, len(all_) // 2)
     while all_:
         start, found = 0, False

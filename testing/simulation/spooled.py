@@ -20,7 +20,8 @@ _LEFT = "SELECT id, reason FROM left_spool WHERE became = ''"
 
 
 class SpooledAudit:
-    """A Guest, and what ids of a spool became. `disks` are those of the gateways, by name."""
+    """A Guest that checks spools, and the workloads that ids of a spool became. `disks` are those of the gateways, by
+    name."""
 
     def __init__(
         self, plan: Plan, disk: Disk, disks: Mapping[str, Disk], journal: Journal, client: WorldClient
@@ -32,14 +33,14 @@ class SpooledAudit:
         self._client = client
 
     def pending(self) -> Iterator[str]:
-        """What is still spooled."""
+        """Lines about workloads that are still spooled."""
         for name, disk in self._disks.items():
             for (count,) in disk.rows("spool", "SELECT count(*) FROM spooled"):
                 if count:
                     yield f"{count} workloads are spooled in {name}"
 
     def known_as(self, id_: str) -> set[str]:
-        """The ids under which the queue has what was accepted: one, unless two gateways gave their spools' alike."""
+        """Ids under which the queue has an accepted item: one, unless two gateways' spools gave the same id."""
         if not id_.startswith(PREFIX):
             return {id_}
         number = id_number(id_.removeprefix(PREFIX))
@@ -47,11 +48,12 @@ class SpooledAudit:
         return {became for (became,) in rows if became}
 
     def made(self) -> Set[str]:
-        """Nothing beside what was accepted: see `known_as`."""
+        """Ids of items beside the accepted ones: none, see `known_as`."""
         return frozenset()
 
     def at_rest(self) -> None:
-        """Each workload is in the queue, and of one key and gateway in the order in which they were accepted."""
+        """Checks that each workload is in the queue, and those of one key and gateway in the order in which they were
+        accepted."""
         numbers = {item.n: self._of_item(item.n) for item in self._plan.items if item.source == QUEUE}
         for n, number in numbers.items():
             if not number:
@@ -66,13 +68,13 @@ class SpooledAudit:
                     self._not_before(one.n, other.n)
 
     def _not_before(self, n: int, other: int) -> None:
-        """Another item of the key is before this one: which must not have been accepted when that one came."""
+        """Checks that item `n` was not accepted before item `other` came, which is before it in its key."""
         if self._client.times[n] < self._client.began[other]:
             self._journal.wrong(f"spool: item {other} is before item {n} of its key, which was accepted before it came")
 
     def _of_item(self, n: int) -> int:
-        """The number of what the queue has for an item (where two spools gave one id: of what ran as this item); 0:
-        it has nothing."""
+        """The number under which the queue has an item (where two spools gave one id: the one that ran as this item);
+        0: it has none."""
         known = self.known_as(self._client.accepted[n])
         if len(known) > 1:
             known = {id_ for id_ in known if id_ in self._journal.stories and self._journal.stories[id_].n == n}

@@ -39,7 +39,7 @@ class Disk:
         self._files: dict[str, sqlite3.Connection] = {}
 
     def connect(self, name: str) -> sqlite3.Connection:
-        """The database, made where it is missing."""
+        """Returns the database, made where it is missing."""
         if name not in self._files:
             self._files[name] = self._empty() if self._folder is None else self._in_file(name)
         return self._files[name]
@@ -53,8 +53,8 @@ class Disk:
         return connection
 
     def cut_power(self, name: str, chance: Callable[[int, int], int]) -> None:
-        """Commits what a database has begun, as a machine does whose power fails meanwhile. What was committed before
-        is there when it starts again; this one is there only if all of it was written."""
+        """Commits what a database has begun, as a machine does whose power fails meanwhile. Everything committed before
+        is there when it starts again; this commit is there only if all of it was written."""
         log = self._paths[name].with_name(f"{self._paths[name].name}-wal")
         connection = self._files[name]
         connection.execute("PRAGMA wal_autocheckpoint=0")  # of that the log itself is not written anew
@@ -93,14 +93,14 @@ class Disk:
         return connection
 
     def rows(self, name: str, query: str, values: tuple[object, ...] = ()) -> list[Any]:
-        """What a query finds; nothing where its table does not exist yet."""
+        """Rows that a query finds; none where its table does not exist yet."""
         try:
             return self.connect(name).execute(query, values).fetchall()
         except sqlite3.OperationalError:
             return []
 
     def copy(self, name: str) -> bytes:
-        """What a backup would hold."""
+        """Content of a database, as a backup would hold it."""
         return self._files[name].serialize()
 
     def restore(self, name: str, copy: bytes) -> None:
@@ -161,7 +161,7 @@ class InlineFile(SqliteFile):
             self._loop.call_later(self._host.latency(), self._turn)
 
     def _turn(self) -> None:
-        """One transaction of everything that waits."""
+        """Runs one transaction of everything that waits."""
         self._turn_set = False
         connection, host = self._connection, self._host
         if connection is None:
@@ -185,7 +185,7 @@ class InlineFile(SqliteFile):
         self._arm()
 
     def _trouble(self) -> tuple[str, float]:
-        """What ails the file now, and for how many seconds more."""
+        """The trouble of the file now, and for how many seconds more."""
         kind, until = self._host.disk.troubles.get(self.name, ("", 0.0))
         left = until - self._host.world.now
         return (kind, left) if left > 0 else ("", 0.0)
@@ -224,7 +224,8 @@ class InlineFile(SqliteFile):
             raise _Ended(trouble)
 
     def _ended_in(self, connection: sqlite3.Connection, group: list[Write], error: _Ended) -> None:
-        """The writer ended in a commit, or the machine did: whoever waited hears that, or nobody does."""
+        """Handles the end of the writer in a commit, which its callers hear of, or of the machine, of which nobody
+        hears."""
         host = self._host
         host.disk.troubles.clear()
         host.world.count(f"{self.name}: {error}")
@@ -241,7 +242,7 @@ class InlineFile(SqliteFile):
         host.after_commit(self.name)
 
     def _arm(self) -> None:
-        """Looks at standing writes when they asked for it."""
+        """Sets the timer for the next look at standing writes."""
         if self._look is not None:
             self._look.cancel()
             self._look = None
@@ -250,7 +251,7 @@ class InlineFile(SqliteFile):
             self._look = self._loop.call_at(max(at, self._loop.time() + 1e-4), self._turn)
 
     def _answer(self, answers: Any) -> None:
-        """Whoever waits hears of it a little later, as from another thread."""
+        """Answers callers a little later, as from another thread."""
         if answers and self._loop is not None:
             self._loop.call_later(self._host.latency(), super()._answer, answers)
 
@@ -278,7 +279,7 @@ class InlineFile(SqliteFile):
 
 
 def _refusal(code: int, text: str) -> sqlite3.OperationalError:
-    """An error as SQLite makes it."""
+    """Makes an error as SQLite does."""
     error = sqlite3.OperationalError(text)
     error.sqlite_errorcode = code
     return error

@@ -1,4 +1,5 @@
-"""An application's own database with an outbox, on a simulated disk: what `SqliteOutbox` is to a file of somebody's."""
+"""An application's own database with an outbox, on a simulated disk: the counterpart of `SqliteOutbox` for a real
+file."""
 
 from __future__ import annotations
 
@@ -50,5 +51,5 @@ class SimOutbox(SqliteOutbox):
 
 
 def outbox_of(options: Any) -> SimOutbox:
-    """In the place of the one that opens files."""
+    """Makes a simulated outbox, in the place of the function that opens files."""
     return SimOutbox(Path(options.database.get_secret_value()), options.table)

@@ -1,5 +1,5 @@
-"""Starts as the stores see them: nothing starts that is over, or that its checkpoint has passed, or that was handed out
-again since; and what was out when its owner died has its process for itself."""
+"""Starts as the stores see them: no run starts of an item that is over, or that its checkpoint has passed, or that was
+handed out again since; and an item that was out when its owner died has its process for itself."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StartsAudit:
         self._beside(run)
 
     def _beside(self, run: Execution) -> None:
-        """What is suspected runs alone (L14)."""
+        """Checks that a suspect runs alone (L14)."""
         there = [each for each in self._journal.live.values() if each.where == run.where]
         if self._is_marked(run):
             self._alone[run.where] = run
@@ -47,7 +47,7 @@ class StartsAudit:
             self._journal.wrong(f"beside others: {run.id} starts in {run.where} with {there[0].id} there")
 
     def _is_marked(self, run: Execution) -> bool:
-        """Whether who handed this out, or an owner before it, had marked it as out when its owner died."""
+        """Whether the owner that handed this out, or one before it, had marked it as out when its owner died."""
         if "/" not in run.id:
             return False
         source, partition, position = run.id.split("/")

@@ -1,4 +1,4 @@
-"""One story told from its beginning to its end: a plan in, what went wrong out."""
+"""One story told from its beginning to its end: a plan goes in, violations come out."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from functools import partial
 from ...gateway import spooling
 from ...tailers.sources import outbox as outbox_source
 from .audit import StoreAudit
-from .bounded import Bounded
 from .chance import seeded
 from .client import WorldClient
 from .clock import MachineClock
 from .copies import Copies
 from .faults import Faults
 from .grower import Grower
-from .holding import still_held
 from .host import Host, current
 from .journal import Execution, Journal
+from .key_order import KeyOrder
+from .leftovers import still_held
 from .network import SimNetwork
 from .operator import Operator
 from .overtime import Overtime
@@ -39,6 +39,7 @@ from .parts import (
 )
 from .plan import Item, Plan, ShopOrder, Timed
 from .planting import instead
+from .quota_check import QuotaCheck
 from .recording import WorldRecord, WorldRecording
 from .redriving import Redriving
 from .rights import Rights
@@ -48,9 +49,8 @@ from .sqlite_disk import Disk
 from .sqlite_shop import outbox_of
 from .starts import StartsAudit
 from .timetables import Timetables
-from .touching import Touching
 from .trees_audit import TreesAudit, in_small_steps
-from .turns import KeyTurns
+from .unexplained_runs import UnexplainedRuns
 from .world import Event, Spinning, World
 from .writes import Writes
 
@@ -78,7 +78,8 @@ class StoryEnd:
 
 
 class Story:
-    """A world with its hosts, ready to begin. `hosts` are by name; `recording` hears what tailers do and are told."""
+    """A world with its hosts, ready to begin. `hosts` are by name; `recording` hears the messages to and from
+    tailers."""
 
     def __init__(self, plan: Plan, *, keep_trace: bool = False, recording: WorldRecording | None = None) -> None:
         self.plan = plan
@@ -121,7 +122,7 @@ class Story:
         self.client = WorldClient(plan, f"{self.store}:store")
         self._add("client", self.client.main)
         self.audit = StoreAudit(plan, self.disk, self.journal, self.client)
-        self.turns = KeyTurns(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
+        self.key_order = KeyOrder(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
         over, settled = self.audit.ended, self.audit.settled
         self.timetables = Timetables(plan, self.disk, self.journal, self.client, over, settled)
         self.rights = Rights(self.world, self.journal, self.disk, SIZES)
@@ -130,7 +131,7 @@ class Story:
         self.starts = StartsAudit(plan, self.disk, self.journal)
         self.writes = Writes(self.disk, self.journal, self.audit.ended, self.rights.claimed)
         self.copies = Copies(self.disk, self.journal, self.audit.ended)
-        self.touching = Touching(plan, self.journal, self.rights.path, self._stores())
+        self.unexplained = UnexplainedRuns(plan, self.journal, self.rights.path, self._stores())
         self._guests_hear: list[Callable[[str], None]] = []  # of each commit of the stores, before all others
         self._guests()
         for host in self.hosts.values():
@@ -141,9 +142,9 @@ class Story:
         self.faults.restored = self._restored
 
     def _guests(self) -> None:
-        """Has come what this world has beside what all have."""
+        """Adds the guests that this world's plan asks for."""
         if self.plan.limits:
-            Bounded(self.plan, self.journal, lambda: self.hosts["scheduler1"].started)
+            QuotaCheck(self.plan, self.journal, lambda: self.hosts["scheduler1"].started)
         if self.plan.redrives:
             self._redrives()
         if self.plan.orders:
@@ -159,7 +160,7 @@ class Story:
             self._grows()
 
     def _grows(self) -> None:
-        """Has a client of trees come into the world."""
+        """Adds a client of trees to the world."""
         grower = Grower(self.plan, f"{self.store}:store", lambda: self.hosts["grower"])
         self._add("grower", grower.main)
         trees = TreesAudit(self.plan, self.disk, self.journal, self.client, grower)
@@ -168,7 +169,7 @@ class Story:
         self.audit.guests.append(trees)
 
     def _redrives(self) -> None:
-        """Has an operator come into the world."""
+        """Adds an operator to the world."""
         operator = Operator(self.plan)
         self._add("operator", operator.main)
         redriving = Redriving(self.plan, self.disk, self.journal, operator)
@@ -183,7 +184,7 @@ class Story:
         return {name for name in self.hosts if name.startswith(("node", "store", "delay"))}
 
     def _behind(self, front: str, names: list[str]) -> list[str]:
-        """Has hosts stand behind an address, each with its own of the same kind."""
+        """Puts hosts behind one address, each with an address of its own for the same service."""
         kind = front.rpartition(":")[2]
         self.network.fronts[front] = [f"{name}:{kind}" for name in names]
         return names
@@ -210,7 +211,7 @@ class Story:
         self.copies.committed(file)
 
     def _restored(self, file: str, copied: float) -> None:
-        """A file of the stores was put back to what it was then."""
+        """Tells clients and audits that a file of the stores was put back to its content at `copied`."""
         if file == "queue":
             self.hosts["client"].call(self.client.bring_again, copied)
         elif file == "state":
@@ -221,7 +222,7 @@ class Story:
             self.copies.restored()
 
     def tell(self) -> StoryEnd:
-        """Runs it to its end."""
+        """Runs the story to its end."""
         plan, world = self.plan, self.world
         rest = 0.0
         with (
@@ -240,10 +241,10 @@ class Story:
                     world.run(world.now + AFTER)
                     self.audit.at_rest()
                     self.audit.sums(self.hosts.values())
-                    if self.turns is not None:
-                        self.turns.at_rest()
+                    if self.key_order is not None:
+                        self.key_order.at_rest()
                     self.timetables.at_rest()
-                    self.touching.at_rest()
+                    self.unexplained.at_rest()
                     self.copies.at_rest()
                     for line in still_held(self.hosts.values()):
                         self.journal.wrong(f"left over: {line}")

@@ -33,8 +33,8 @@ class _TimedRun(NamedTuple):
 
 
 class Timetables:
-    """Never early; of one schedule one run at a time, unless they may overlap; `over` says of an id whether it was done
-    or buried at some time."""
+    """Check of schedules: no run is early; of one schedule one runs at a time, unless they may overlap. `over` says of
+    an id whether it was done or buried at some time."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Timetables:
     # ---- at rest
 
     def at_rest(self) -> None:
-        """Each instant ran once or was passed over as it may be, and no more."""
+        """Checks that each instant ran once or was passed over as it may be, and no more."""
         by_name: defaultdict[str, list[_TimedRun]] = defaultdict(list)
         for run in self._runs():
             by_name[run.schedule].append(run)
@@ -99,7 +99,7 @@ class Timetables:
                     self._journal.wrong(f"lost: {run.id} of {timed.name} never succeeded")
 
     def _firings(self, timed: Timed, runs: list[_TimedRun]) -> Iterator[str]:
-        """What fired when."""
+        """Lines about runs that fired wrongly."""
         for run in runs:
             if not _is_instant(timed, run.instant):
                 yield f"ran for {run.instant - EPOCH:.3f} s, which is none of its instants"
@@ -119,7 +119,7 @@ class Timetables:
     def _counts(
         self, timed: Timed, runs: list[_TimedRun], decided: float, fired: int, passed_over: int
     ) -> Iterator[str]:
-        """What its row says of that."""
+        """Lines about counts in the row of a schedule that do not fit its runs."""
         if fired != len(runs):
             yield f"its row says {fired} runs, there are {len(runs)}"
         if timed.max_runs and fired > timed.max_runs:
@@ -129,7 +129,7 @@ class Timetables:
             yield f"{fired} runs and {passed_over} passed over are not its {instants} instants up to then"
 
     def _was_busy(self, timed: Timed, runs: list[_TimedRun], run: _TimedRun) -> bool:
-        """Whether a run that never began may have found one before it: that was not over, or not known to be."""
+        """Whether a run that never began may have found one before it that was not over, or not known to be."""
         fired = run.fired_at - EPOCH - self._journal.jumped - ROUNDING
         known = self._journal.stories.get(run.id)
         began = known is not None and any(each.start >= fired for each in known.executions)  # not before a restore
@@ -147,7 +147,8 @@ def _is_instant(timed: Timed, instant: float) -> bool:
 
 
 def _instants(timed: Timed, after: float) -> Iterator[float]:
-    """Its instants later than that, wall clock; a cron expression of the simulation says every so many seconds."""
+    """Instants of a schedule that are later than `after`, wall clock; a cron expression of the simulation says every so
+    many seconds."""
     first, step = EPOCH + timed.starts, timed.every
     if timed.cron:
         step = float(timed.cron.split()[0].removeprefix("*/"))

@@ -1,4 +1,4 @@
-"""Torn logs: what a power cut in the middle of a commit leaves of a write-ahead log, as much of it as chance has it."""
+"""Torn logs: the part of a write-ahead log that a power cut in the middle of a commit leaves, by chance."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 
 def torn(before: bytes, after: bytes, chance: Callable[[int, int], int]) -> bytes:
-    """The log as it is found. `before` was synced; `after` is what the commit made of it, which may be there up to any
-    byte. Behind that is what was there before, or nothing, or room without content. `chance` draws from a range."""
+    """The log as it is found after the cut. `before` was synced; `after` is the log with the commit, which may be there
+    up to any byte. Behind that are the former bytes, or nothing, or room without content. `chance` draws from a
+    range."""
     first, behind = 0, min(len(before), len(after))  # the first byte that differs is in between, or there is none
     while first < behind:
         middle = (first + behind + 1) // 2

@@ -1,5 +1,5 @@
-"""Trees of jobs against a plain model of what was asked for: each has what was added to it, once, and nothing else, and
-no call was answered as it should not have been."""
+"""Trees of jobs against a plain model of the calls that were made: each tree has the added items, once, and nothing
+else, and no call got an answer that it should not have got."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Set
 
 from ...model.job import TreeRetry
 from .grower import Grower
-from .grown import DONE, FAILED, SUCCEEDED, Grown, ItemRow
+from .tree_rows import DONE, FAILED, SUCCEEDED, Grown, ItemRow
 
 NumberOf = Callable[[str], int | None]
 
 
 def asked(grower: Grower, grown: Grown, former: Grown | None, number_of: NumberOf, deleted: Set[str]) -> Iterator[str]:
-    """What is wrong with a tree that is over; `former`: the one whose failed items it has, or itself."""
+    """Lines about errors of a tree that is over. `former`: the one whose failed items it has, or itself."""
     if grown.again:
         if former is not None:
             yield from _taken_along(grown, former)
@@ -26,14 +26,14 @@ def asked(grower: Grower, grown: Grown, former: Grown | None, number_of: NumberO
 
 
 def _roots(grown: Grown) -> list[ItemRow]:
-    """Items that were added."""
+    """Items that were added, rather than made of results."""
     return [
         each for each in grown.items.values() if each.origin is None and not grown.plan.job[grown.name(each)].gather
     ]
 
 
 def _added(grower: Grower, grown: Grown, number_of: NumberOf) -> Iterator[str]:
-    """What was added is there once."""
+    """Lines about added items that are not there exactly once."""
     tree = grown.plan
     heard = [call for place, call in enumerate(tree.calls) if grower.calls[tree.k, place].done]
     calls = [] if grown.again else [n for call in heard for n in call.ns]
@@ -58,7 +58,7 @@ def _added(grower: Grower, grown: Grown, number_of: NumberOf) -> Iterator[str]:
 
 
 def _answered(grower: Grower, grown: Grown, deleted: bool) -> Iterator[str]:
-    """A seal stands between what is added and what is refused; an end is an end."""
+    """Lines about answers that do not fit the seal of the tree, or its end."""
     tree = grown.plan
     seal = grower.seals[tree.k]
     for place, call in enumerate(tree.calls):
@@ -77,7 +77,7 @@ def _answered(grower: Grower, grown: Grown, deleted: bool) -> Iterator[str]:
 
 
 def _retried(grower: Grower, grown: Grown, deleted: bool) -> Iterator[str]:
-    """All that failed is tried again, and nothing where none did."""
+    """Lines about a retry that did not take all failed items, or was refused though there were some."""
     told = grower.retries.get(grown.plan.k)
     if told is None:
         return
@@ -91,7 +91,7 @@ def _retried(grower: Grower, grown: Grown, deleted: bool) -> Iterator[str]:
 
 
 def _taken_along(grown: Grown, former: Grown) -> Iterator[str]:
-    """What failed in the former tree is here once, each in the job that it was in."""
+    """Lines about items that failed in the former tree and are not here once, each in the job that it was in."""
     failed = [each for each in former.items.values() if each.state == FAILED]
     expected = Counter(
         (former.name(each), each.item) for each in failed if not former.plan.job[former.name(each)].gather
@@ -102,7 +102,7 @@ def _taken_along(grown: Grown, former: Grown) -> Iterator[str]:
 
 
 def _inner(grower: Grower, grown: Grown) -> Iterator[str]:
-    """A run that had its item until it succeeded was refused nothing."""
+    """Lines about additions that were refused to a run that had its item until it succeeded."""
     fences = grower.fences()
     for (id, fence), answers in grower.inner.items():
         row = grown.items.get(int(id, 16))

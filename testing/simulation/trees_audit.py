@@ -1,5 +1,5 @@
 """Trees of jobs from outside of every host: after each commit of their queue no row disagrees with another, with the
-workloads or with what the plan makes of them; over, each tree has what was added, once, and what became of it."""
+workloads or with the plan; once over, each tree has the items that were added, once, and all that were made of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ...stores.jobs.sqlite import advance as advance_
 from ...stores.jobs.sqlite import queries
 from .client import WorldClient
 from .grower import Grower
-from .grown import CANCELLED, DIED, DONE, FAILED, OVER, PENDING, SUCCEEDED, Grown, ItemRow, JobRow, grown_in
 from .journal import Execution, Journal
 from .plan import Plan
 from .plan_trees import TOLD, BranchItem
 from .planting import instead
 from .sqlite_disk import Disk
+from .tree_rows import CANCELLED, DIED, DONE, FAILED, OVER, PENDING, SUCCEEDED, Grown, ItemRow, JobRow, grown_in
 from .trees_asked import asked
 
 #: Rows that one step takes in these worlds, and steps of one transaction: so few that something comes between.
@@ -32,7 +32,7 @@ _HEIGHT = "SELECT coalesce(max(fence), 0) FROM tasks"
 
 @contextlib.contextmanager
 def in_small_steps() -> Iterator[None]:
-    """What is done of trees in steps is done in small ones meanwhile."""
+    """Has trees changed in small steps, where they are changed in steps."""
     with (
         instead(advance_, "STEPS", STEPS),
         instead(advance_, "SOME", FEW),
@@ -73,7 +73,7 @@ class TreesAudit:
     # ---- what runs
 
     def runs(self, id: str, job: str, step: Any, n: int) -> BranchItem:
-        """The item that runs with this payload; it is the one that this workload is."""
+        """The item that runs with this payload. Checks that it is the one that this workload is."""
         k, _, name = job.partition(".")
         tree = self._plan.trees[int(k)]
         own = self._of.get(id, "")
@@ -101,7 +101,7 @@ class TreesAudit:
         return item
 
     def _gathers(self, grown: Grown, name: str, step: Any) -> None:
-        """One that gathers starts when its parents are complete, and has all of their results, in order."""
+        """Checks that a gathering item starts when its parents are complete, and has all of their results, in order."""
         parents = sorted(job.job for job in grown.jobs.values() if job.name in grown.plan.job[name].parents)
         for job in parents:
             if grown.jobs[job].complete_at is None:
@@ -112,7 +112,7 @@ class TreesAudit:
             self._wrong(grown.row.id, f"gathers {str(step)[:100]} for {name}, and there is {str(results)[:100]}")
 
     def _tells(self, id: str, event: Any) -> None:
-        """The end of a tree is told once it is over, and as it was."""
+        """Checks that the end of a tree is told once it is over, and as it was."""
         tree = event["job"]
         if not self._journal.was(id):  # a dead letter that was redriven tells it once more
             self.told.setdefault(tree, set()).add(id)
@@ -131,18 +131,18 @@ class TreesAudit:
             self._wrong(tree, f"tells {event}, and was {grown.row.ending or 'complete'} with {dict(ended)}")
 
     def _begins(self, run: Execution) -> None:
-        """Nothing of a tree is handed out while it is paused, nor once it ends."""
+        """Checks that nothing of a tree is handed out while it is paused, nor once it ends."""
         tree = self._of.get(run.id, "")
         if run.fence > self._shut.get(tree, run.fence):
             self._wrong(tree, f"has {run.id} start, which was handed out while it was paused or since it ends")
 
     def n_of(self, id: str) -> int | None:
-        """Which item a workload was; None: it never ran."""
+        """The number of the item that a workload was; None: it never ran."""
         story = self._journal.stories.get(id)
         return story.n if story is not None and story.executions else None
 
     def unfit(self, id: str) -> bool:
-        """Whether it ran well, and no item can be made of what it returned."""
+        """Whether a workload ran well, and no item can be made of its result."""
         n = self.n_of(id)
         return n in self._grower.of and self._grower.of[n].unfit(self._grower.items[n])
 
@@ -161,7 +161,7 @@ class TreesAudit:
         return grown_in(self._disk, self._plans)
 
     def committed(self, file: str) -> None:
-        """Whether every tree agrees with itself, with its workloads and with its plan."""
+        """Checks that every tree agrees with itself, with its workloads and with its plan."""
         if file != "queue":
             return
         all_ = self._grown()
@@ -182,7 +182,7 @@ class TreesAudit:
                 self._wrong(id, f"does not agree with itself: {line}")
 
     def _note(self, id: str, grown: Grown) -> None:
-        """Of a tree that is not open how high fences were then; and what is cancelled with it."""
+        """Notes how high fences were when a tree was shut, and the items that are cancelled with it."""
         row = grown.row
         if row.paused or row.ending or row.complete_at is not None:
             if id not in self._shut:
@@ -219,13 +219,14 @@ class TreesAudit:
                 self._wrong(id, f"has items of {origin:016x}, which is none of its items")
 
     def _alike(self, item: ItemRow) -> bool:
-        """Whether an item and its workload say the same."""
+        """Whether the states of an item and its workload fit."""
         if item.task is None or item.state == PENDING:
             return item.task is not None and item.task < OVER
         return item.task == DONE if item.state == SUCCEEDED else item.task > DONE
 
     def _in_its_time(self, id: str, grown: Grown, row: JobRow) -> None:
-        """A job is sealed when all before it is complete, and complete when it is sealed and nothing pends."""
+        """Checks that a job is sealed only when all before it are complete, and complete only when it is sealed and
+        nothing pends."""
         before = [each for each in grown.jobs.values() if each.name in grown.plan.job[row.name].parents]
         waits = any(each.complete_at is None for each in before)
         if (row.sealed and waits and not grown.row.ending) or (row.complete_at is not None and waits):
@@ -234,7 +235,7 @@ class TreesAudit:
             self._wrong(id, f"has its job {row.name} complete, with {row.pending} pending")
 
     def _has(self, id: str, grown: Grown, item: ItemRow, found: Counter[tuple[int, int]]) -> None:
-        """Of what succeeded come exactly the items that are to; of all else none."""
+        """Checks that exactly the planned items are made of an item that succeeded, and none of any other."""
         expected: Counter[tuple[int, int]] = Counter()
         if item.state == SUCCEEDED:
             planned = self._planned(item.item)
@@ -253,7 +254,7 @@ class TreesAudit:
     # ---- when everything should be over
 
     def pending(self) -> Iterator[str]:
-        """Calls that were not answered, and trees that are not over."""
+        """Lines about calls that were not answered, and trees that are not over."""
         grower = self._grower
         for tree in self._plan.trees:
             if tree.k not in grower.made or tree.k not in grower.seals:
@@ -276,11 +277,11 @@ class TreesAudit:
         return {tree.id for tree in self._plan.trees if any(ask.what == "delete" for ask in tree.asks)}
 
     def made(self) -> Set[str]:
-        """The workloads of items, and those that tell of ends."""
+        """Ids of the workloads of items, and of those that tell of ends."""
         return self._of.keys() | {id for ids in self.told.values() for id in ids}
 
     def at_rest(self) -> None:
-        """Each tree has what was added to it, and ended as it should."""
+        """Checks that each tree has what was added to it, and ended as it should."""
         buried = self.buried()
         for id, grown in self.over.items():
             if grown.row.deleted:

@@ -1,4 +1,4 @@
-"""The world: true time, what happens next, and the one source of chance. One thread drives every host."""
+"""The world: true time, the events to come, and the one source of chance. One thread drives every host."""
 
 from __future__ import annotations
 
@@ -84,27 +84,27 @@ class World:
         return self.now
 
     def say(self, host: str, what: str) -> None:
-        """A line of the trace."""
+        """Adds a line to the trace."""
         self._hash.update(f"{self.now!r} {host} {what}\n".encode())
         if self._keep_trace:
             self.trace.append(Event(self.now, host, what))
 
     def count(self, what: str) -> None:
-        """Something happened that a run is to show."""
+        """Counts an event that a run is to show."""
         self.happened[what] += 1
 
     def note(self, host: str, what: str) -> None:
-        """A line for readers only: it is not part of what is compared."""
+        """Adds a line for readers only, which is not part of what is compared."""
         if self._keep_trace:
             self.trace.append(Event(self.now, host, what))
 
     @property
     def hash(self) -> str:
-        """Of all that was said: equal for equal stories."""
+        """A hash of all that was said, equal for equal stories."""
         return self._hash.hexdigest()
 
     def at(self, time: float, call: Callable[..., None], *args: Any) -> None:
-        """Calls outside of every host at a true time; what is due at the same moment comes in a seeded order."""
+        """Calls a function outside of every host at a true time. Calls of one moment come in a seeded order."""
         self._numbered += 1
         if time <= self.now:
             time = self.now
@@ -112,7 +112,7 @@ class World:
         heapq.heappush(self._events, (time, self.random.random(), self._numbered, call, args))
 
     def after(self, delay: float, call: Callable[..., None], *args: Any) -> None:
-        """The same after so many true seconds."""
+        """Calls a function after so many true seconds, as `at` does."""
         self.at(self.now + delay, call, *args)
 
     def run(self, until: float) -> None:
@@ -161,7 +161,7 @@ class World:
         return self.turning
 
     def dispose(self) -> None:
-        """The world is over: frees what its hosts held."""
+        """Ends the world: frees everything that its hosts held."""
         hook, sys.unraisablehook = sys.unraisablehook, lambda args: None
         try:
             for host in self.hosts:

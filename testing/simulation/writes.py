@@ -46,7 +46,7 @@ class Writes:
     # ---- as they are asked
 
     def hear(self, stores: EmbeddedStores) -> None:
-        """Listens to what these stores are asked, and what they answer."""
+        """Listens to the calls of these stores, and to their answers."""
         queue: Any = stores.queue
         for verb, heard in (("lease", self._lease), ("renew", self._renew), ("settle", self._settle)):
             _through(queue, verb, heard)
@@ -54,7 +54,8 @@ class Writes:
         _through(stores.ledger, "write", self._write)
 
     def hear_owner(self, ownership: Any, host: Host) -> None:
-        """Listens to what an owner asks of its rows: nothing for an epoch whose lease was over when it asked (L10)."""
+        """Listens to requests of an owner for its rows, and checks that it makes none for an epoch whose lease was over
+        (L10)."""
         asked: dict[tuple[str, str, int], float] = {}
 
         async def take(real: Any, source: str, partition: str, *more: Any) -> Any:
@@ -125,7 +126,8 @@ class Writes:
     # ---- after each commit
 
     def committed(self, file: str) -> None:
-        """Each row of the ledger went forward, none was made below what is passed, none went before its time."""
+        """Checks that each row of the ledger went forward, none was made below the checkpoint, and none went before its
+        time."""
         if file != "state":
             return
         rows = {}
@@ -167,7 +169,7 @@ class Writes:
         self._journal.wrong(f"ledger: the row of {_id(key)} {what}")
 
     def restored(self) -> None:
-        """The files were put back: rows are what they were."""
+        """Forgets all rows: the files were put back."""
         self._known, self._passed = {}, {}
 
 
@@ -176,7 +178,7 @@ def _id(key: tuple[str, str, int]) -> str:
 
 
 def _through(owner: Any, verb: str, heard: Callable[..., Any]) -> None:
-    """Has a verb of an object go through a listener."""
+    """Has calls of an object's method go through a listener."""
     real = getattr(owner, verb)
 
     async def call(*asked: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Awaits over the source: what others may change while a loop waits."""
+"""Awaits over the source: values that others may change while a loop waits."""
 
 from __future__ import annotations
 

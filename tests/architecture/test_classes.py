@@ -1,4 +1,4 @@
-"""Classes over the source: names that are told apart, and what a subclass may change of another class."""
+"""Classes over the source: names that are told apart, and the changes of another class that a subclass may make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tailrace
 ROOT = Path(tailrace.__path__[0])
 #: The rooms whose classes are looked at.
 ROOMS = ("tailers",)
-#: Those in which aliases of types are told apart, too.
+#: Rooms in which aliases of types are told apart, too.
 ALIASED = ("stores", "tailers")
 
 

@@ -1,5 +1,5 @@
-"""The audit of dependencies that needs no network: what is installed is what the locks pin, each by version and hash,
-and nothing comes from elsewhere. Known vulnerabilities are looked for by `make check`, which asks their database
+"""The audit of dependencies that needs no network: the installed packages are those that the locks pin, each by version
+and hash, and nothing comes from elsewhere. `make check` asks the database of known vulnerabilities
 (tests/known_vulnerabilities.py)."""
 
 from __future__ import annotations

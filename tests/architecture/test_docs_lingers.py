@@ -1,4 +1,4 @@
-"""The page of lingers says what the code does, and leaves none out."""
+"""The page of lingers agrees with the code, and leaves none out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tailrace
 from tailrace.model.linger import Linger
 
 ROOT = Path(tailrace.__path__[0])
-#: What is installed, without what looks at it.
+#: The packages that are installed, without those that look at it.
 ROOMS = ("model", "wire", "foundation", "sdk", "stores", "tailers", "scheduler", "delay_service", "runtime", "gateway")
 PAGE = ROOT / "docs/lingers.md"
 ROWS = re.findall(r"^\| .* \| ([\d.]+) \| `([\w.]+)` \| .* \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)

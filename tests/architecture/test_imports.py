@@ -1,4 +1,4 @@
-"""Imports, and who may make them: the contracts of pyproject.toml, and what they cannot say."""
+"""Imports, and who may make them: the contracts of pyproject.toml, and rules that they cannot express."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Known vulnerabilities of dependencies: what `make check` and `make audit` make of the database's answers."""
+"""Known vulnerabilities of dependencies: the verdicts of `make check` and `make audit` on the database's answers."""
 
 from __future__ import annotations
 

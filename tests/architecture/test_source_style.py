@@ -1,4 +1,4 @@
-"""Bans of the style, each with what to write instead; how long files may be; what must be documented."""
+"""Bans of the style, each with its replacement; bounds on the length of files; the parts that must be documented."""
 
 import ast
 import functools
@@ -48,9 +48,16 @@ NAMELESS = re.compile(
     r")\b",
     re.IGNORECASE,
 )
-#: Pronouns, with which no docstring of a function begins either in these rooms.
-PRONOUN = re.compile(r"(?:Those|These|They|It|Its|Whoever|Who|That|This)\b")
-ROOMS_OF_NOUNS = ("tailers/", "stores/", "scheduler/", "sdk/", "foundation/")
+#: Words with which a docstring does not begin, of a function, a class or a module: pronouns, words of a question,
+#: prepositions and conjunctions, all of which leave open which thing is meant.
+NO_START = re.compile(
+    r"(?:"
+    r"What|Whatever|Who|Whoever|Whom|Whose|Why|How|Where|Wherever|When|Whenever|"
+    r"It|Its|They|Their|This|That|These|Those|The same|Else|"
+    r"As|At|Behind|Beside|Besides|By|For|From|In|Into|Next to|Of|On|Since|To|Until|With|"
+    r"After|Also|And|Before|But|If|Likewise|Not|Now|Once|Or|So|Then"
+    r")\b"
+)
 #: Methods of one protocol that a part is given.
 MOST_METHODS = 9
 
@@ -75,25 +82,20 @@ class Facts(NamedTuple):
     imports: list[str]
     silent: list[tuple[int, str]]
     nameless: list[tuple[int, str]]
-    pronouns: list[tuple[int, str]]
     ports: dict[str, int]
 
 
 @functools.cache
 def facts(path: Path) -> Facts:
-    """Of a file: whether it says what it is, the calls and imports in it, its public parts without a word, those whose
-    docstring does not name them or begins with a pronoun, and how many methods each protocol has."""
+    """The facts of a file: whether it says what it is, the calls and imports in it, its public parts without a word,
+    those whose docstring does not name them, and how many methods each protocol has."""
     tree = ast.parse(path.read_text())
-    found = Facts(ast.get_docstring(tree) is not None, [], [], [], [], [], {})
+    found = Facts(ast.get_docstring(tree) is not None, [], [], [], [], {})
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node) or ""
-            if nameless(text, of_a_class=isinstance(node, ast.ClassDef)):
+            if nameless(text, type(node)):
                 found.nameless.append((getattr(node, "lineno", 1), " ".join(text.split())[:60]))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node) or ""
-            if PRONOUN.match(text):
-                found.pronouns.append((node.lineno, " ".join(text.split())[:60]))
         if isinstance(node, ast.Call):
             found.calls.append((node.lineno, dotted(node.func)))
         elif isinstance(node, ast.Import):
@@ -112,11 +114,14 @@ def facts(path: Path) -> Facts:
     return found
 
 
-def nameless(docstring: str, *, of_a_class: bool) -> bool:
-    """Whether a docstring does not begin with the thing. A class's may not begin with one of its arguments either."""
+def nameless(docstring: str, of: type[ast.AST]) -> bool:
+    """Whether a docstring does not begin with the thing. A class's may not begin with one of its arguments either; a
+    function's may begin with "Whether", which names what it returns."""
     if docstring.startswith("`"):
-        return of_a_class
-    return bool(NAMELESS.match(docstring))
+        return of is ast.ClassDef
+    if of in (ast.Module, ast.ClassDef) and NAMELESS.match(docstring):
+        return True
+    return bool(NO_START.match(docstring))
 
 
 def written() -> list[Path]:
@@ -169,7 +174,7 @@ def test_nothing_is_pickled() -> None:
 
 
 def test_no_private_module_is_imported() -> None:
-    """A library may change those with any version. Generated code knows its own library's."""
+    """A library may change its private modules with any version. Generated code knows its own library's."""
     wrong = [
         f"{name_of(path)}: {name}"
         for path in shipped()
@@ -180,7 +185,8 @@ def test_no_private_module_is_imported() -> None:
 
 
 def test_ports_are_narrow() -> None:
-    """Whoever needs less than all of a wide port cannot say so: part it; an engine's protocol inherits the parts."""
+    """A part that needs less than all of a wide port cannot say so: split it; an engine's protocol inherits the
+    parts."""
     wide = {name for path in shipped() for name, methods in facts(path).ports.items() if methods > MOST_METHODS}
     assert wide == set()
 
@@ -215,28 +221,25 @@ def test_public_classes_and_functions_are_documented() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_docstrings_of_modules_and_classes_name_the_thing_first() -> None:
+def test_docstrings_name_the_thing_first() -> None:
     wrong = [f"{name_of(path)}:{line}: {text}" for path in written() for line, text in facts(path).nameless]
     assert not wrong, "begin with the thing, as a noun, or with what it does ('Records …'):\n" + "\n".join(wrong)
 
 
-def test_docstrings_of_functions_begin_with_no_pronoun() -> None:
-    wrong = [
-        f"{name_of(path)}:{line}: {text}"
-        for path in written()
-        if name_of(path).startswith(ROOMS_OF_NOUNS)
-        for line, text in facts(path).pronouns
-    ]
-    assert not wrong, "begin with the thing, as a noun, or with what it does ('Records …'):\n" + "\n".join(wrong)
-
-
 def test_what_a_docstring_may_begin_with() -> None:
-    assert nameless("What a claim holds.", of_a_class=False)
-    assert nameless("One whose lease ended.", of_a_class=True)
-    assert nameless("`size` processes.", of_a_class=True)
-    assert not nameless("`tailrace up`: all parts on one machine.", of_a_class=False)
-    assert not nameless("Claims on the queue.", of_a_class=False)
-    assert not nameless("Records what a tailer skips without running it.", of_a_class=True)
+    assert nameless("What a claim holds.", ast.Module)
+    assert nameless("One whose lease ended.", ast.ClassDef)
+    assert nameless("`size` processes.", ast.ClassDef)
+    assert not nameless("`tailrace up`: all parts on one machine.", ast.Module)
+    assert not nameless("Claims on the queue.", ast.Module)
+    assert not nameless("Records what a tailer skips without running it.", ast.ClassDef)
+    assert nameless("How many items wait.", ast.FunctionDef)
+    assert nameless("The same, of a stream.", ast.AsyncFunctionDef)
+    assert nameless("For people.", ast.FunctionDef)
+    assert not nameless("Number of items that wait.", ast.FunctionDef)
+    assert not nameless("Whether any item waits.", ast.FunctionDef)
+    assert not nameless("`count` items.", ast.AsyncFunctionDef)
+    assert not nameless("Items of the queue.", ast.FunctionDef)
 
 
 #: Assembled from parts, so that this file does not hold what it forbids.
@@ -263,7 +266,7 @@ def test_no_file_names_what_its_reader_does_not_have(pattern: str) -> None:
 
 
 def test_names_of_test_files_are_unique() -> None:
-    """The importlib mode would let one shadow the other in reports."""
+    """The importlib mode would let one hide the other in reports."""
     names = [
         path.name for path in tracked(".py") if name_of(path).startswith("tests/") and path.name.startswith("test_")
     ]

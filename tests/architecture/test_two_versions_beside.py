@@ -21,7 +21,7 @@ ROOMS = ("model", "wire", "foundation", "sdk", "stores", "tailers", "scheduler",
 
 
 def sources() -> dict[str, str]:
-    """The sources of what is installed, without what is generated and without steps of a schema, which stay."""
+    """The sources of the installed packages, without generated code and without steps of a schema, which stay."""
     found = (path for room in (*ROOMS, "assembly") for path in (ROOT / room).rglob("*") if path.is_file())
     return {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")

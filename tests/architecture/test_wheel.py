@@ -1,4 +1,4 @@
-"""The wheel holds what the tree holds, without tests, examples, docs and what only a clone needs."""
+"""The wheel holds the tree, without tests, examples, docs and all else that only a clone needs."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ OUTSIDE = ("tests/", "examples/", "docs/", "deploy/", ".ci/", "bench/rivals/", "
 
 @pytest.fixture(scope="module")
 def tree() -> set[str]:
-    """The names of what git keeps."""
+    """The names of all files that git keeps."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listed.returncode != 0:
         pytest.skip("not a clone")
@@ -24,7 +24,7 @@ def tree() -> set[str]:
 
 @pytest.fixture(scope="module")
 def installed(tree: set[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the wheel holds."""
+    """A folder with the content of the wheel."""
     tmp_path = tmp_path_factory.mktemp("wheel")
     copy = tmp_path / "tree"
     for name in tree:

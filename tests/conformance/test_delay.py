@@ -50,7 +50,7 @@ class Ladder:
         await self.stores.stop()
 
     async def move(self) -> float | None:
-        """One move of all that may. Returns in how many seconds the next may; None: nothing waits."""
+        """Makes every move that may be made. Returns the seconds until the next may; None: nothing waits."""
         before = [rung.position for rung in self._rungs]
         sleeps = [sleep for rung in self._rungs if (sleep := await self.mover.step(rung)) is not None]
         moved = before != [rung.position for rung in self._rungs]  # maybe to a rung that was looked at before
@@ -72,7 +72,7 @@ class Ladder:
             self.clock.advance(max(LONGEST_TOGETHER, sleep))
 
     def break_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The next moves get as far as the due stream, and then the process is gone."""
+        """Lets the next moves get as far as the due stream, and then has the process gone."""
         monkeypatch.setattr(self.stores.checkpoints, "commit", gone)
 
 

@@ -20,7 +20,7 @@ from tailrace.testing.conformance.fleets import FleetLaws
 
 
 class Served(FleetLaws):
-    """A store on a server; a class below says where that is."""
+    """A store on a server, whose address a class below knows."""
 
     choice: dict[str, Any]
 
@@ -104,7 +104,7 @@ class TestKafkaLogFleetsOnConfluent(OnKafka):
 
 
 class TestDataDirectoryFleets(FleetLaws):
-    """With the state in it, and with the state on a server."""
+    """Data directories with the state in them, and with the state on a server."""
 
     @pytest.fixture(autouse=True, params=["sqlite", "redis"])
     def folder(self, request: pytest.FixtureRequest, tmp_path: Path, redis_server: str) -> None:
@@ -118,4 +118,4 @@ class TestDataDirectoryFleets(FleetLaws):
         return EmbeddedStores(self.data, config, fleet=fleet)
 
     async def test_of_two_that_open_it_at_once_one_has_it(self) -> None:
-        """Its lock says so (stores/data_dir.py)."""
+        """The lock of the directory decides (stores/data_dir.py)."""

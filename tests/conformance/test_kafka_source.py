@@ -1,5 +1,5 @@
 """The Kafka source obeys the laws of stream sources, on a real broker, with either client, with one partition and with
-three; and says in plain words what a broker does to it."""
+three; and it says in plain words what a broker does to it."""
 
 from __future__ import annotations
 

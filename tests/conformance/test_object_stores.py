@@ -1,5 +1,5 @@
-"""One law for all object stores: what is listed, read at an offset, pinned to a version, gone or refused is the same on
-S3, Azure, Google and in a local folder."""
+"""One law for all object stores: listing, reads at an offset, pinned versions, missing objects and refusals are alike
+on S3, Azure, Google and in a local folder."""
 
 from __future__ import annotations
 

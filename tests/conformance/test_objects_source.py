@@ -74,7 +74,7 @@ class TestS3InTheOrderOfKeys(StreamSourceLaws):
 
 
 class EmulatedBench(Bench):
-    """Over a container or a bucket of its own."""
+    """A bench over a container or a bucket of its own."""
 
     def __init__(self, stores: EmbeddedStores, place: AzurePlace | GcsPlace, **keys: Any) -> None:
         super().__init__(stores, None, {**place.keys, **keys})

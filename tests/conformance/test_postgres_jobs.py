@@ -26,7 +26,7 @@ from tailrace.testing.conformance.jobs_unfit import JobsUnfitLaws
 
 
 class _AdvancedQueue(PostgresQueue):
-    """A queue after whose settlements and claims what is due of jobs is done at once, which a part does soon after."""
+    """A queue whose jobs are advanced at once after settlements and claims; elsewhere a part does so soon after."""
 
     jobs: PostgresJobs
 
@@ -47,7 +47,7 @@ class _AdvancedQueue(PostgresQueue):
 
 
 class Engine(ServedQueue):
-    """In a database of its own."""
+    """The jobs of a queue in a database of its own."""
 
     def __init__(self, url: str, schema: str = MadeSchemas.NAME) -> None:
         options = PostgresQueueOptions(url=url, schema=schema, connections=2, notify=False)

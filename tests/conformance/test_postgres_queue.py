@@ -25,7 +25,7 @@ ANY = Demand({Cell("f", 2): 1 << 20}, frozenset(), 1 << 20, 1 << 30)
 
 
 class Engine(ServedQueue):
-    """In a database of its own."""
+    """A queue in a database of its own."""
 
     def __init__(self, url: str, schema: str = MadeSchemas.NAME) -> None:
         options = PostgresQueueOptions(url=url, schema=schema, connections=2, notify=False)

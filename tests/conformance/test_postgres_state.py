@@ -80,7 +80,7 @@ class Bench:
         self._state = stores_on(self._ground, CONFIG, self.clock, lambda: round(self.clock.wall() * 1e6))
 
     async def reopen(self) -> None:
-        """The server goes on; whoever uses it begins anew."""
+        """Begins anew with the state; the server goes on."""
         self._open()
 
     async def ask(self, statement: str) -> list[tuple[Any, ...]]:
@@ -97,7 +97,7 @@ class OnPostgres(StoreLaws[Any]):
     kind: ClassVar[str]
 
     def __init_subclass__(cls, kind: str, **drawn: Any) -> None:
-        """`drawn` is what the kind's model draws; four stories of it are told here."""
+        """Has the kind's model draw `drawn`; four stories of it are told here."""
         cls.kind = kind
         for name in dir(cls):
             if hasattr(model := getattr(cls, name), "hypothesis"):
@@ -128,7 +128,7 @@ async def ground(postgres_server: str, schema: str) -> AsyncIterator[PostgresGro
 
 @pytest.fixture(scope="module")
 def models(postgres_server: str, schema: str) -> Iterator[tuple[asyncio.Runner, PostgresGround]]:
-    """Models are told one story after the other, each in a run of its own."""
+    """A runner and a ground on which models are told, one story after the other."""
     with asyncio.Runner() as runner:
         ground = a_ground(postgres_server, schema)
         runner.run(ground.open())
@@ -143,7 +143,7 @@ def a_ground(url: str, schema: str) -> PostgresGround:
 
 @pytest.fixture(scope="module")
 def schema(postgres_server: str) -> Iterator[str]:
-    """One for all tests here: making it costs more than most of them."""
+    """A schema that all tests here share: making one costs more than most of them."""
     name = f"t_{uuid.uuid4().hex}"
     asyncio.run(bring_up(PostgresOptions(url=postgres_server, schema=name), plan=False))
     with psycopg.connect(postgres_server, autocommit=True) as connection:
@@ -183,7 +183,7 @@ class TestPostgresLedger(OnPostgres, LedgerLaws, kind="ledger", data=st.data()):
 
 
 class MovingBench(Bench):
-    """A state by connections of its own, which are dialled anew where it stands then."""
+    """A state over connections of its own, which are dialled anew to the place where it is then."""
 
     @property
     def engine(self) -> Any:

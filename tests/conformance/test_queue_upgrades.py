@@ -1,4 +1,4 @@
-"""Queues that were written before tenants took turns: what waits in them, and what is out, takes turns once they are
+"""Queues that were written before tenants took turns: their items, waiting or handed out, take turns once they are
 opened."""
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ FLOOD, OTHER, LATER = (MAIL._replace(tenant=tenant) for tenant in ("flood", "oth
 
 
 async def fill(engine: QueueEngine) -> None:
-    """Many of one tenant, one of another, and one that is delayed."""
+    """Submits many items of one tenant, one of another, and one that is delayed."""
     await put(engine, *(NewItem(FLOOD, b"") for _ in range(500)), NewItem(OTHER, b""))
     await put(engine, NewItem(LATER, b"", engine.now() + 20))
 
 
 async def takes_turns(engine: QueueEngine) -> None:
-    """All of that, and nothing else, by turns."""
+    """Asserts that all these items, and nothing else, come by turns."""
     assert set((await take(engine, wanting(total=16))).kinds) == {FLOOD, OTHER}
     assert set((await take(engine, wanting(total=16))).kinds) == {FLOOD}
     await engine.pass_time(21)

@@ -30,7 +30,7 @@ LEASE = 30.0
 
 
 class Engine(ServedQueue):
-    """Reached by the first node."""
+    """A queue reached by the first node."""
 
     def __init__(self, url: str, prefix: str) -> None:
         super().__init__(RedisQueue, RedisQueueOptions(url=url, prefix=prefix, cluster=True, notify=False))
@@ -57,12 +57,12 @@ class Nodes:
         return self._clients[node].execute_command(*command)
 
     def holder(self, base: str) -> int:
-        """Who has the keys that begin so."""
+        """The number of the master that has the keys which begin with `base`."""
         slot = self.ask(0, "CLUSTER KEYSLOT", base)
         return next(n for n in range(len(self.servers)) if self.ask(n, "CLUSTER COUNTKEYSINSLOT", slot))
 
     def move(self, base: str, taker: int) -> None:
-        """Their slot goes from one master to another."""
+        """Moves the slot of these keys from one master to another."""
         slot, holder = self.ask(0, "CLUSTER KEYSLOT", base), self.holder(base)
         self.ask(taker, "CLUSTER SETSLOT", slot, "IMPORTING", self._ids[holder])
         self.ask(holder, "CLUSTER SETSLOT", slot, "MIGRATING", self._ids[taker])

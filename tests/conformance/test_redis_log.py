@@ -1,4 +1,5 @@
-"""The log in Redis obeys the laws of logs on a real server, and keeps what it acknowledged when that is killed."""
+"""The log in Redis obeys the laws of logs on a real server, and keeps all acknowledged records when the server is
+killed."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tailrace.testing.conformance.queue_sweeps import SweepLaws
 
 
 class Engine(ServedQueue):
-    """Under a prefix of its own; its keys go with it."""
+    """A queue under a prefix of its own; its keys go with it."""
 
     def __init__(self, url: str) -> None:
         super().__init__(RedisQueue, RedisQueueOptions(url=url, prefix=f"t-{uuid.uuid4()}", notify=False))

@@ -43,7 +43,7 @@ from tailrace.testing.conformance.schedules import ScheduleLaws
 from tailrace.testing.conformance.segments import SegmentLaws
 from tailrace.testing.conformance.usage import UsageLaws
 
-#: What needs three masters.
+#: Mark of tests that need three masters.
 LONG = pytest.mark.long(minutes=0.01)
 _FORGET = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('UNLINK', key) end"
 
@@ -71,7 +71,7 @@ class RedisStateBench:
 
 
 class OnRedis:
-    """The part that each class below has beside its laws: how its store is made."""
+    """Base of each class below, beside its laws: makes the store."""
 
     make: Callable[[StateServer, ManualClock], Any]
 
@@ -108,7 +108,7 @@ class TestRedisLedger(OnRedis, LedgerLaws):
 
 
 class MovingBench(RedisStateBench):
-    """A server that lost what was written last looks like one of which somebody said so."""
+    """A bench that moves its server: one that lost its last writes looks like one of which an operator said so."""
 
     async def move(self) -> None:
         await self.server.call("HSET", self.server.key("home"), "run", "")
@@ -150,7 +150,7 @@ class TestRedisUsage(OnRedis, UsageLaws):
 
 
 class OnCluster(OnRedis):
-    """The same, reached by the first of three masters."""
+    """A cluster of three masters, reached by the first one."""
 
     @pytest.fixture(autouse=True)
     def server(self, redis_cluster: list) -> None:
@@ -186,7 +186,7 @@ class TestSchedulesOnCluster(OnCluster, ScheduleLaws):
 
 
 def move_slot(servers: list, key: str) -> None:
-    """A slot with all its keys goes from its master to the next one."""
+    """Moves a slot with all its keys from its master to the next one."""
     clients = [redis.Redis(port=server.port) for server in servers]
     ids = [client.execute_command("CLUSTER MYID").decode() for client in clients]
     slot = clients[0].execute_command("CLUSTER KEYSLOT", key)

@@ -1,4 +1,4 @@
-"""The source of schedules obeys the laws of stream sources; what is put is one run each."""
+"""The source of schedules obeys the laws of stream sources; each item that a law puts is one run."""
 
 import itertools
 

@@ -23,7 +23,7 @@ class TestSqliteLedger(LedgerLaws):
 
 
 async def test_a_file_of_an_older_version_is_read_and_written(tmp_path: Path) -> None:
-    """Its rows' texts have other blanks, and it has an index that every write paid for."""
+    """Such a file has other blanks in its rows' texts, and an index that every write paid for."""
     parked = LedgerEntry(3, LedgerPlace.PARKED, 1, 1_700_000_000.25, 1, tries=(Try(1.5, "retry", 'said "é"'),))
     running = LedgerEntry(7, LedgerPlace.RUNNING, 1, fence=9, epoch=3)
     with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as former, former:

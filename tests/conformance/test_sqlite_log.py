@@ -1,4 +1,4 @@
-"""The embedded log obeys the laws of logs, and keeps what it acknowledged when its process is killed."""
+"""The embedded log obeys the laws of logs, and keeps all acknowledged records when its process is killed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_what_is_at_hand_is_what_is_read_and_what_is_not_must_be_read(tmp_
 
 
 async def test_appends_beside_a_write_that_is_undone_leave_no_gap(tmp_path: Path) -> None:
-    """The writer knows where partitions end without asking; what was rolled back it does not know."""
+    """The writer knows the ends of partitions without asking; records that were rolled back are not in them."""
 
     def fails(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM batches")
@@ -182,7 +182,7 @@ async def test_records_past_the_retention_are_swept_and_younger_ones_stay(tmp_pa
 
 
 def killed_while_appending(path: Path, lines: int) -> list[str]:
-    """What a process acknowledged that appends for ever and is killed after it said so many lines."""
+    """Starts a process that appends for ever, and kills it after so many lines. Returns all that it acknowledged."""
     process = subprocess.Popen([sys.executable, "-c", _APPEND, str(path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     said = [process.stdout.readline() for _ in range(lines)]

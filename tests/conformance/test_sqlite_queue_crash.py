@@ -60,7 +60,7 @@ asyncio.run(main())
 
 
 def run_until_killed(path: Path, lines: int) -> list[dict[str, Any]]:
-    """What the child said until it was killed, which is after so many lines."""
+    """Starts the child and kills it after so many lines. Returns all that it said."""
     child = subprocess.Popen([sys.executable, "-c", _CHILD, str(path)], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     told = [json.loads(child.stdout.readline()) for _ in range(lines)]

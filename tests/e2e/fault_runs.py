@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-#: What must not have happened once.
+#: Figures that must be zero.
 ZERO = (
     "lost", "overlaps", "early", "duplicates_unexplained", "fences", "dead_unexpected", "strange", "damaged",
     "committed_past_unfinished", "committed_backwards", "not_committed_in_the_end", "more_duplicates_than_in_flight",
@@ -16,7 +16,7 @@ ZERO = (
 
 
 def streams_broken(scenario: str, folder: Path, seconds: float, *options: str) -> dict[str, Any]:
-    """The figures of a run; a failure shows what was found."""
+    """The figures of a run; a failure shows its output."""
     data = folder / "run"
     command = [sys.executable, "-m", "tailrace.cli", "bench", "--scenario", scenario, *options]
     command += ["--json", "--data", str(data)]

@@ -20,7 +20,7 @@ def note(text: str) -> None:
 
 @tailrace.function(retry=tailrace.Retry(max_crashes=50))
 async def square(n: int) -> int:
-    """Takes long enough that a kill finds some of them running."""
+    """Takes so long that a kill finds some of its runs."""
     await asyncio.sleep(0.02)
     note(f"square {n}")
     return n * n
@@ -39,7 +39,7 @@ async def total(values: list[int]) -> int:
 
 @tailrace.function
 async def pad(n: int) -> str:
-    """Of some of these results no payload can be made that has all."""
+    """A result of which many together fit no payload."""
     return f"{n}".rjust(100_000)
 
 
@@ -82,8 +82,8 @@ async def never(n: int) -> int:
 
 @tailrace.function(retry=tailrace.Retry(first=0.01))
 async def grow(ctx: tailrace.Context, depth: int) -> int:
-    """Each adds two of the next depth to its own job, and one item to what comes after it; the first attempt fails
-    when that is done."""
+    """Adds two items of the next depth to its own job, and one to the job behind it; the first attempt fails after
+    that."""
     async with tailrace.AsyncClient(os.environ["TAILRACE_TEST_GATEWAY"]) as client:
         here = client.job_of(ctx)
         if depth < 3:

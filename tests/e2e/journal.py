@@ -1,4 +1,4 @@
-"""The proof of a journal: which ids ended, and which ran twice at the same time."""
+"""The proof of a journal: ids that ended, and ids that ran twice at the same time."""
 
 from __future__ import annotations
 

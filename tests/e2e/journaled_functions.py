@@ -1,4 +1,4 @@
-"""Functions that write a journal of their own: what the tests believe, rather than the platform's counters.
+"""Functions that write a journal of their own, which the tests believe rather than the platform's counters.
 
 One line for each thing that happens, each a single O_APPEND write:
 `start|tick|end|fail <id> <fence> <attempt> <CLOCK_MONOTONIC> <pid>`.
@@ -48,7 +48,7 @@ async def steady(ctx: tailrace.Context, ticks: int = 20) -> None:
 
 @tailrace.function
 async def measure(path: str, name: str, size: int, modified: float) -> str:
-    """What a directory tailer hands over."""
+    """Takes the arguments that a directory tailer hands over."""
     return f"{name} {size}"
 
 
@@ -79,7 +79,7 @@ async def always_fails() -> None:
 
 @tailrace.function
 async def throttled_once(ctx: tailrace.Context) -> int:
-    """Throttled until a marker file exists; the attempt number shows that no attempt was spent."""
+    """Is throttled until a marker file exists; the attempt number shows that no attempt was spent."""
     marker = f"{JOURNAL}.throttled.{ctx.id}"
     if not os.path.exists(marker):
         with open(marker, "w"):

@@ -28,7 +28,7 @@ async def cover(line: str, ctx: tailrace.Context) -> None:
 
 @tailrace.function(retry=tailrace.Retry(max_attempts=1))
 async def measure_content(content: bytes, ctx: tailrace.Context) -> None:
-    """How much content there is, by value or by reference."""
+    """Notes the size of content, whether it came by value or by reference."""
     del content
     size = 0
     async for piece in ctx.open():

@@ -81,7 +81,7 @@ def parent_in_process(n: int) -> int:
 
 @tailrace.function
 async def parent_of_late(ctx: tailrace.Context, note: str, after: str) -> list[int]:
-    """Says where it is, waits for what comes late, and says what became of it meanwhile."""
+    """Notes where it is, waits for an item that comes late, and notes what became of it meanwhile."""
     async with tailrace.AsyncClient(gateway()) as client:
         handle = await client.submit("child", n=1, delay=after, dedupe_key=f"late {ctx.id}")
         with open(note, "a") as file:

@@ -88,7 +88,7 @@ class Journal:
 
 
 async def row(platform: Platform, before: Owner | None = None) -> Owner:
-    """The row of ownership; while no node answers, the one before."""
+    """The row of ownership, by the store; while no node answers, the one before."""
     async with RemoteOwnership(platform.store_address) as ownership:
         try:
             found = await ownership.read("long", "")

@@ -1,5 +1,5 @@
-"""The scenario `rivals` runs whole, small: on Kafka with those that need nothing to be installed, on the
-servers of a queue with each of them."""
+"""The scenario `rivals` runs whole, small: on Kafka with the rivals that need no installation, on the servers of a
+queue with each of them."""
 
 import tempfile
 from dataclasses import replace

@@ -47,7 +47,7 @@ def test_commands_find_it_where_it_listens(up: Up) -> None:
 
 
 def test_a_client_in_a_function_is_of_its_own_platform(up: Up) -> None:
-    """Whoever else of its user listens, and tells of it."""
+    """Another platform of the same user listens, too, and has posted its address."""
     run_dir = RunDir()
     run_dir.open()
     other = Posted(run_dir, "gateway")

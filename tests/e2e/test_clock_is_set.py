@@ -1,5 +1,5 @@
-"""The wall clock is set while the whole platform is down: what was out runs again when its lease is over, not before
-and not years later."""
+"""The wall clock is set while the whole platform is down: items that were out run again when their leases are over, not
+before and not years later."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 
 async def starts(journal: Path, count: int) -> list[float]:
-    """The moments (CLOCK_MONOTONIC) of that many starts."""
+    """Waits for `count` starts. Returns their moments (CLOCK_MONOTONIC)."""
     async with asyncio.timeout(60):
         while True:
             lines = [line.split() for line in journal.read_text().splitlines()] if journal.exists() else []

@@ -89,7 +89,8 @@ async def test_no_query_of_dashboards_and_rules_is_empty_over_a_run(
     server = await asyncio.to_thread(prometheus, addresses, [quick])
 
     async def work() -> None:
-        """Submissions, a stream of which items fail and come back, dead letters, and a downstream that throttles."""
+        """Makes work: submissions, a stream of which items fail and come back, dead letters, and a downstream that
+        throttles."""
         async with (
             tailrace.AsyncClient(platform.gateway_address) as client,
             RemoteLog(platform.store_address) as log,

@@ -59,7 +59,7 @@ async def test_a_dedicated_queue_is_not_delayed_by_flooded_neighbours(tmp_path: 
 
 
 async def _settled(client: tailrace.AsyncClient) -> None:
-    """Until no more is taken out of the queue: everything is full."""
+    """Waits until no more is taken out of the queue: everything is full."""
     before, after = -1, 0
     while before != after or not after:
         await asyncio.sleep(0.3)

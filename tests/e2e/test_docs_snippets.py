@@ -64,7 +64,7 @@ class Block:
 
     @property
     def file(self) -> str:
-        """The file that its first line says it is; empty: none."""
+        """The file that a snippet's first line names; empty: none."""
         match = re.match(r"# (?:file: )?([\w./-]+\.(?:py|yaml))\n", self.text)
         return match[1] if match else ""
 
@@ -144,7 +144,8 @@ def test_every_link_leads_somewhere() -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name in LIVE], ids=lambda page: page.name)
 def test_what_up_is_given_is_there_by_then(page: Path) -> None:
-    """Whoever follows a page from an empty folder has each file and each folder before `up` or `reload` reads it."""
+    """A reader who follows a page from an empty folder has each file and each folder before `up` or `reload` reads
+    it."""
     there, read, unread = set[str](), set[str](), ""
     shown = [block for language in ("python", "yaml", "console") for block in blocks(language) if block.page == page]
     started = False

@@ -1,4 +1,4 @@
-"""Processes are killed under load; what the functions themselves wrote decides: nothing lost, nothing twice at once."""
+"""Processes are killed under load; by the functions' own journal nothing is lost, and nothing runs twice at once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """`tailrace bench --scenario host_faults`, as a user would run it: three hosts that speak TLS, and between them a wire
-that loses packets, delays them, or passes them one way only, while what runs on the hosts is killed.
+that loses packets, delays them, or passes them one way only, while processes on the hosts are killed.
 
 `TAILRACE_HOST_FAULTS=20000,100` (items, faults) makes the long ones as long as the runs in docs/runs.md.
 """

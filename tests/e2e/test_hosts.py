@@ -53,7 +53,7 @@ class Host(NamedTuple):
 
 
 def two_addresses() -> Iterator[tuple[Host, Host]]:
-    """Of one machine, between which TLS is spoken because the addresses say so."""
+    """Two addresses of one machine, between which TLS is spoken because the addresses say so."""
     yield Host("one", "127.0.0.2", "tls:127.0.0.2", ()), Host("two", "127.0.0.3", "tls:127.0.0.3", ())
 
 
@@ -62,7 +62,7 @@ def run(*words: str) -> None:
 
 
 def two_namespaces() -> Iterator[tuple[Host, Host]]:
-    """Two networks with a wire between them."""
+    """Makes two networks with a wire between them."""
     tag = uuid.uuid4().hex[:6]
     names = [f"tr{tag}{end}" for end in "ab"]
     try:
@@ -267,7 +267,7 @@ def test_who_is_no_worker_of_the_fleet_gets_no_work_and_is_told_why(site: Site) 
 
 
 def test_a_platform_of_one_machine_gets_workers_of_another_one(hosts: tuple[Host, Host], tmp_path: Path) -> None:
-    """As the guide has it: docs/guides/hosts.md."""
+    """The steps are those of the guide docs/guides/hosts.md."""
     one, two = hosts
     (tmp_path / "tasks.py").write_text(FUNCTIONS)
     site = Site(tmp_path, one, two, lambda: None, *(f"{one.listen}:{port_of(one, each)}" for each in (8786, 8788)))  # type: ignore[arg-type, return-value]

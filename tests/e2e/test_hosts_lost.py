@@ -64,7 +64,7 @@ BUSY = 5.0
 
 
 def lines(site: Site) -> list[tuple[str, int, int, float, str]]:
-    """What happened, of which item under which fence, when (CLOCK_MONOTONIC), on which host."""
+    """Lines of the journal: the event, the item, its fence, the time (CLOCK_MONOTONIC), and the host."""
     text = (site.folder / "journal").read_text() if (site.folder / "journal").exists() else ""
     found = []
     for line in text.split("\n")[:-1]:  # the last one may be half written
@@ -74,7 +74,7 @@ def lines(site: Site) -> list[tuple[str, int, int, float, str]]:
 
 
 def until(site: Site, what: str, count: int, host: Host | None = None, patience: float = 90.0) -> None:
-    """Waits for so many lines."""
+    """Waits for so many lines of the journal."""
     end = time.monotonic() + patience
     while sum(line[0] == what and host in (None, line[4]) for line in ours(site, host)) < count:
         assert time.monotonic() < end, f"no {count} lines of {what}"
@@ -96,7 +96,7 @@ def worker(site: Site, host: Host, slots: int, functions: str = JOURNALED) -> No
 
 @contextmanager
 def feeding(site: Site, first: int, count: int, seconds: float, rate: float) -> Iterator[None]:
-    """While items are submitted that take so long, numbered from the first one, so many a second."""
+    """Submits items that take so long, numbered from the first one, so many a second, while the context lasts."""
     (site.folder / "feed.py").write_text(FEED)
     words = (site.gateway, first, count, seconds, rate)
     process = subprocess.Popen(
@@ -152,7 +152,7 @@ def test_a_surge_of_ten_times_is_followed_by_workers_of_another_host(site: Site,
 
 
 def rate_from(ends: list[float], at: float) -> int:
-    """How many ended in the second from then."""
+    """Number of ends in the second that begins at `at`."""
     return sum(at <= end < at + 1 for end in ends)
 
 

@@ -110,7 +110,7 @@ def tailers(site: Site, host: Host, *files: str) -> None:
 
 
 def cable(site: Site, state: str) -> None:
-    """Of the second host."""
+    """Sets the state of the second host's cable."""
     run("ip", "-n", site.two.within[-1], "link", "set", site.two.within[-1], state)
 
 

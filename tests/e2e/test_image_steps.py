@@ -1,5 +1,5 @@
-"""The steps of the Dockerfile, one by one, where no image can be built: what it lets in is installed by the image's
-lock, and the platform runs from there as somebody without rights, who may write to its data alone."""
+"""The steps of the Dockerfile, one by one, where no image can be built: the files that it lets in are installed by the
+image's lock, and the platform runs from there as a user without rights, who may write to its data alone."""
 
 from __future__ import annotations
 

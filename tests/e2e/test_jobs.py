@@ -1,4 +1,4 @@
-"""Trees of jobs with every process real: complete exactly once, whoever was killed."""
+"""Trees of jobs with every process real: complete exactly once, whichever process was killed."""
 
 from __future__ import annotations
 

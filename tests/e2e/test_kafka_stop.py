@@ -1,4 +1,4 @@
-"""A platform that is stopped, not drained: what is settled by then is in the checkpoints, and the group knows it too,
+"""A platform that is stopped, not drained: all settled items are in the checkpoints, and the group knows them too,
 although a member tells its group only once a second."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`order: key` with every process real: what the functions wrote shows each key's order, whoever was killed."""
+"""`order: key` with every process real: the functions' journal shows each key's order, whichever process was killed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_disorder_is_seen_when_it_is_planted() -> None:
 
 
 def disorder(events: list[tuple[str, int]]) -> list[str]:
-    """What in a journal, in the order of its times, is not in the order of the keys."""
+    """Faults in a journal, read in the order of its times: all that is not in the order of the keys."""
     faults = []
     ended: set[int] = set()
     newest: dict[str, int] = defaultdict(lambda: -1)

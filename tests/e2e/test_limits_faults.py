@@ -1,5 +1,5 @@
-"""Limits while scheduler, workers and the node are killed, frozen and told to end: the journal that the functions write
-says what ran at once, and how fast."""
+"""Limits while scheduler, workers and the node are killed, frozen and told to end: the functions' journal shows how
+many ran at once, and how fast."""
 
 from __future__ import annotations
 

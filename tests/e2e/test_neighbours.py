@@ -1,5 +1,5 @@
-"""Neighbours on one machine, and what they may do: the user that runs a platform, without any set-up; another user,
-nothing."""
+"""Neighbours on one machine, and their rights: the user that runs a platform has all without any set-up; another user
+has none."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def environment(platform: Platform, **more: str) -> dict[str, str]:
 
 
 async def ran(code: str, platform: Platform, *words: str, **more: str) -> tuple[int, str]:
-    """Runs code with words; its exit status and what it said."""
+    """Runs code with arguments. Returns its exit status and its output."""
     done = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-c", code, *words],
@@ -167,7 +167,7 @@ async def test_what_the_platform_makes_is_its_users_alone(platform: Platform, fo
 
 
 async def test_who_may_read_the_run_directory_gets_in(platform: Platform, tmp_path: Path) -> None:
-    """As members of the group that access.yaml names: tests/unit/foundation/test_run_dir.py has the modes."""
+    """A member of the group that access.yaml names may: tests/unit/foundation/test_run_dir.py has the modes."""
     shared = Path(f"/tmp/tailrace-shared-{os.getpid()}")
     shared.mkdir(mode=0o755, exist_ok=True)
     card = shared / "card.json"
@@ -181,7 +181,7 @@ async def test_who_may_read_the_run_directory_gets_in(platform: Platform, tmp_pa
         shared.rmdir()
 
 
-#: Who took the ports of a platform that is down: it says what it is called, and never answers.
+#: A program that took the ports of a platform that is down: it says what it is called, and never answers.
 SQUATTER = (
     "from concurrent.futures import ThreadPoolExecutor"
     + AS_NOBODY

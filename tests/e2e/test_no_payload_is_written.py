@@ -1,4 +1,5 @@
-"""Law 9, measured: a healthy stream leaves no payload byte in the platform's files; what fails rests there whole."""
+"""Law 9, measured: a healthy stream leaves no payload byte in the platform's files; an item that fails rests there
+whole."""
 
 from __future__ import annotations
 
@@ -53,5 +54,5 @@ async def test_a_healthy_stream_writes_no_payload_byte(tmp_path: Path) -> None:
 
 
 async def settled(gateway: GatewayClient) -> int:
-    """How many files are done, or rest in the delay service."""
+    """Number of files that are done, or rest in the delay service."""
     return sum(each.settled + each.parked for each in (await gateway.overview()).tailers if each.name == "texts")

@@ -103,7 +103,8 @@ class Nodes:
             beside.rename(self.files / f"{number}.json")
 
     async def noted(self, word: str, count: int) -> list[list[str]]:
-        """What the functions noted, once there is so much of it, each workload counted once."""
+        """Waits until the functions noted a word for `count` workloads, each counted once, and returns all their
+        notes."""
         async with asyncio.timeout(60):
             while True:
                 text = self.journal.read_text() if self.journal.exists() else ""

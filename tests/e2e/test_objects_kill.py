@@ -44,7 +44,7 @@ def fill(folder: Path) -> set[str]:
 
 
 class Journal:
-    """The journal of what was run so far: by id its line, and what ended."""
+    """The journal so far: by id the line of each item, and the ids that ended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,7 +54,7 @@ class Journal:
         self._at = 0
 
     def look(self) -> None:
-        """Reads on."""
+        """Reads the journal on."""
         with self.path.open("rb") as file:
             file.seek(self._at)
             text = file.read()
@@ -70,7 +70,7 @@ class Journal:
 
 
 async def checkpoint(platform: Platform, partition: str, before: int) -> int:
-    """How far everything is settled, by the store; while no node answers, what it was before."""
+    """The position up to which everything is settled, by the store; while no node answers, that from before."""
     async with RemoteCheckpoints(platform.store_address) as checkpoints:
         try:
             mark = (await checkpoints.load("events")).get(partition)

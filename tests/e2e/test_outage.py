@@ -37,7 +37,7 @@ async def charge(ctx: tailrace.Context, poison: bool = False) -> None:
 '''
 ITEMS = 5000
 PAYLOAD = b"{}" + b" " * 98
-#: How many items an outage copies at most: docs/operating.md.
+#: Items that an outage copies at most: docs/operating.md.
 BOUND = 45
 
 
@@ -139,7 +139,7 @@ async def unhealthy(gateway: GatewayClient) -> bool:
 
 
 async def done(gateway: GatewayClient, count: int) -> bool:
-    """Every item ended, those that came back by the delay service included."""
+    """Whether every item has ended, also those that came back by the delay service."""
     overview = await gateway.overview()
     ended = {each.name: each.settled for each in overview.tailers}
     tailer = await orders(gateway)

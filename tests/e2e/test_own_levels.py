@@ -33,7 +33,7 @@ LEVELS = "service_levels:\n  checkout: {wait: 10s}\n  archive: {wait: 2d}\n"
 
 @contextlib.contextmanager
 def up(folder: Path, levels: str) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
-    """A platform whose parts know these levels, and what runs a command against it."""
+    """A platform whose parts know these levels, and a function that runs a command against it."""
     own = {**os.environ, VARIABLE: levels, "TAILRACE_LOG": "json"}
     command = [*TAILRACE, "up", "--json", "--functions", "tasks.py", "--config", "configs", "--data", "data"]
     process = subprocess.Popen(command, cwd=folder, env=own, stderr=subprocess.PIPE, text=True)

@@ -24,7 +24,7 @@ from journal import judge
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
 TAILER = "name: rolling\nsource: {kind: log, stream: rolling}\nfunction: steady\nwindow: {items: 200}\n"
 PARTS = ("node", "worker", "scheduler")
-#: Of each item's run, in hundredths of a second.
+#: Length of each item's run, in hundredths of a second.
 TICKS = 20
 SLOTS = 8
 

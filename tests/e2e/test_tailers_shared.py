@@ -1,5 +1,5 @@
 """Several processes with the same files share them: each file's source is at one of them, by balance; when a process
-comes, some are handed over, and when one is killed the others go on with what it had. By the journal of the functions
+comes, some are handed over, and when one is killed the others take over its sources. By the journal of the functions
 each item ran, none twice at once."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def platform(tmp_path: Path) -> AsyncIterator[Platform]:
 
 
 class Fleet:
-    """Processes with tailers, and who has which."""
+    """Processes with tailers, and the sources that each has."""
 
     def __init__(self, platform: Platform, folder: Path) -> None:
         addresses = {
@@ -77,7 +77,7 @@ class Fleet:
         return self.processes[-1].pid
 
     async def homes(self) -> dict[str, int]:
-        """Of each source that is read the process that does."""
+        """The process that reads each source, by the name of the source."""
         overview = await self._operators.overview()
         return {
             each.name: int(each.process.rpartition(":")[2])
@@ -86,8 +86,8 @@ class Fleet:
         }
 
     async def shared(self, *pids: int, by: int = 1) -> dict[str, int]:
-        """Waits until all sources are read, by these processes and by so many of them: which one a source belongs to is
-        drawn with the processes' ids."""
+        """Waits until all sources are read, by these processes and by so many of them: the home of a source is drawn
+        with the processes' ids."""
         found: dict[str, int] = {}
         async with asyncio.timeout(90):
             while len(found) < len(FILES) or not {*found.values()} <= {*pids} or len({*found.values()}) < by:
@@ -124,7 +124,7 @@ async def test_files_are_shared_by_the_processes_that_have_them(platform: Platfo
 
 
 async def feed(log: RemoteLog, enough: asyncio.Event) -> list[int]:
-    """Appends to all streams until it is enough; how many to each."""
+    """Appends to all streams until it is told to stop. Returns how many it appended to each."""
     counts = [0] * len(FILES)
     while not enough.is_set():
         for at, name in enumerate(FILES):

@@ -1,4 +1,4 @@
-"""A rate in tokens, with every process real: what the functions themselves say that they used stays within it."""
+"""A rate in tokens, with every process real: the use that the functions report stays within it."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ async def test_what_runs_say_that_they_used_stays_within_the_rate_of_their_unit(
 
 
 def assert_within(starts: list[tuple[float, int, int]]) -> None:
-    """In every window: the rate, the burst, and for what was in flight at its end and in none longer what each was
-    estimated too low (50 ms of it, and as long as words take)."""
+    """Asserts that every window from one start to another uses at most the rate over half a second more than its
+    length, the burst, and the excess over their estimates of the runs that began in its last half second."""
     for first, (begin, _, _) in enumerate(starts):
         used = 0
         for at, amount, _ in starts[first:]:
@@ -114,7 +114,8 @@ def assert_within(starts: list[tuple[float, int, int]]) -> None:
 
 
 async def explained(platform: Platform, id: str) -> None:
-    """What waits says so, at one of the looks: between two of them the bucket may hold enough for a moment."""
+    """Asserts that an item that waits says so, at one of several looks: between them the bucket may hold enough for a
+    moment."""
     found = []
     for _ in range(8):
         said = await asyncio.to_thread(command, platform, "explain", id, "--json")

@@ -35,7 +35,7 @@ window: {items: 50}
 
 
 def kill_whole(platform: Platform) -> None:
-    """All of its processes at once, as when their machine goes."""
+    """Kills all processes of a platform at once, as when their machine goes."""
     pids = list(platform.pids().values())
     for each in {*pids, *(child for pid in pids for child in descendants(pid))}:
         os.kill(each, signal.SIGKILL)

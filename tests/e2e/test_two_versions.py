@@ -83,7 +83,7 @@ class Machine:
 
     @contextmanager
     def running(self, **versions: str) -> Iterator[None]:
-        """These parts, each of its version."""
+        """Runs these parts, each of its version."""
         made: list[subprocess.Popen[bytes]] = []
         try:
             for part, version in versions.items():
@@ -101,7 +101,7 @@ class Machine:
 
 
 def greeted(client: tailrace.Client, name: str) -> str:
-    """What the function says, as soon as a worker has registered it."""
+    """Calls the function, once a worker has registered it, and returns its result."""
     for _ in range(300):
         try:
             return str(client.submit("greet", name=name).result(timeout=60))

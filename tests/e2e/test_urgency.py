@@ -1,4 +1,5 @@
-"""Priority and deadline inside a stream with every process real: what the functions wrote shows what started when."""
+"""Priority and deadline inside a stream with every process real: the functions' journal shows which items started
+when."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ BACKLOG, LATE, URGENT = 500, 10, 20
 
 
 def journaled(journal: Path, word: str) -> list[int]:
-    """The positions of what happened, in that order."""
+    """The positions of all journal lines of one word, in that order."""
     lines = journal.read_text().splitlines() if journal.exists() else []
     return [int(line.split()[1].rsplit("/", 1)[1]) for line in lines if line.startswith(f"{word} ")]
 

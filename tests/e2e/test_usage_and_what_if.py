@@ -1,4 +1,4 @@
-"""Usage, and what other quotas would do, on a platform of its own processes."""
+"""Usage, and the effect of other quotas, on a platform of its own processes."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def environment(platform: Platform) -> dict[str, str]:
 
 
 async def begun(platform: Platform, *arguments: str) -> asyncio.subprocess.Process:
-    """A command that runs."""
+    """Begins a command, which runs on."""
     return await asyncio.create_subprocess_exec(
         *TAILRACE, *arguments, env=environment(platform), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
 async def told(platform: Platform, *arguments: str) -> str:
-    """What a command says."""
+    """Runs a command that must succeed, and returns its output."""
     done = await asyncio.to_thread(commands.tailrace, *arguments, env=environment(platform))
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -63,7 +63,7 @@ async def said_by(process: asyncio.subprocess.Process) -> str:
 
 
 async def used(platform: Platform, items: int) -> list[dict[str, object]]:
-    """Usage as soon as so many runs are counted: reports go every few seconds."""
+    """Waits until usage counts so many runs, and returns it: reports go every few seconds."""
     async with asyncio.timeout(60):
         while True:
             rows = json.loads(await told(platform, "usage", "--by", "function,tenant,downstream", "--json"))

@@ -1,4 +1,4 @@
-"""From submission to outcome, and from a source to its checkpoint, with every process real."""
+"""The whole path with every process real: from submission to outcome, and from a source to its checkpoint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Apart:
-    """The same platform as single processes: stores, gateway, delay service, scheduler, tailer, worker."""
+    """A platform of single processes: stores, gateway, delay service, scheduler, tailer, worker."""
 
     def __init__(self, folder: Path, journal: Path) -> None:
         self._folder = folder

@@ -11,7 +11,7 @@ CALLS = itertools.count(1)
 
 @tailrace.function(downstreams=["smtp"], retry=tailrace.Retry(backoff="list", delays=(0.1,), max_attempts=50))
 async def post() -> str:
-    """Of five calls one is throttled and one fails; now and then an undeclared downstream is named."""
+    """Throttles one of five calls and fails one; now and then it names a downstream that is not declared."""
     call = next(CALLS)
     if call % 5 == 1:
         raise tailrace.Throttled("421 try later", downstream="smtp" if call % 10 == 1 else "imap")

@@ -1,4 +1,4 @@
-"""`tailrace store backup` beside a node that runs, `restore`, and what is put back in other ways."""
+"""`tailrace store backup` beside a node that runs, `restore`, and files that are put back in other ways."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def stores(folder: Path, clock: ManualClock | None = None) -> EmbeddedStores:
 
 
 async def store(*words: str | Path) -> tuple[int, str, str]:
-    """Its exit code, and what `tailrace store` says."""
+    """Runs `tailrace store`. Returns its exit code, its output and its errors."""
     done = await asyncio.to_thread(commands.tailrace, "store", *map(str, words))
     return done.returncode, done.stdout, done.stderr
 
 
 async def held(folder: Path) -> tuple[int, int, int]:
-    """Of a data directory: how far two streams of its two logs have come, and how many items wait."""
+    """The ends of two streams in the two logs of a data directory, and the number of items that wait."""
     async with stores(folder) as there:
         logged, delayed = [(await log.bounds("s"))[0].end for log in (there.log, there.delay_log)]
         return logged, delayed, (await there.queue.counts())["new"]

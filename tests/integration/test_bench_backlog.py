@@ -28,7 +28,7 @@ Adding = Callable[[int], Awaitable[None]]
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], tuple[Opening, Adding]]:
-    """What opens a queue of an engine, and what adds so many twins of each item while it is closed."""
+    """Makes an opener of an engine's queue, and a function that adds so many twins of each item while it is closed."""
 
     def on_a_server(engine: str) -> tuple[Opening, Adding]:
         apart = {"postgres": "schema", "redis": "prefix"}[engine]

@@ -1,4 +1,4 @@
-"""Callbacks over HTTP: sent, signed and tried again by a gateway, whoever answers."""
+"""Callbacks over HTTP: sent, signed and tried again by a gateway, however the receiver answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVENT = {"id": "job-1:done", "job": "job-1", "state": "complete"}
 
 
 class Receiver:
-    """A server that answers what it is told to, and keeps what it got."""
+    """A server that answers as it is told to, and keeps the requests."""
 
     def __init__(self) -> None:
         self.answers: list[int] = []

@@ -1,4 +1,5 @@
-"""Certificates of a running part: what is wrong with them is an alert, and metrics of others are for the fleet."""
+"""Certificates of a running part: their faults are alerts, and metrics beyond loopback are for certificates of the
+fleet."""
 
 from __future__ import annotations
 
@@ -96,7 +97,7 @@ async def test_metrics_beyond_loopback_are_for_certificates_of_the_fleet(fleet: 
 
 @contextlib.asynccontextmanager
 async def scraped(fleet: Fleet, clock: Clock = SYSTEM_CLOCK) -> AsyncIterator[tuple[MetricsServer, Path]]:
-    """A listener for scrapes, and its folder."""
+    """A listener for scrapes, and the folder of its certificates."""
     server, mine = MetricsServer("tls:127.0.0.1:0", samples, clock), fleet.issue("node")
     with fleet.as_(mine):
         await server.start()
@@ -108,7 +109,7 @@ async def scraped(fleet: Fleet, clock: Clock = SYSTEM_CLOCK) -> AsyncIterator[tu
 
 @contextlib.asynccontextmanager
 async def kept(server: MetricsServer, mine: Path, authority: Path) -> AsyncIterator[Callable[[], Awaitable[Any]]]:
-    """Scrapes over one connection: status and text of each."""
+    """Yields a function that scrapes over one connection, and returns status and text."""
     context = ssl.create_default_context(cafile=str(authority))
     context.load_cert_chain(mine / "tls.crt", mine / "tls.key")
     url = f"https://{server.address.removeprefix('tls:')}/metrics"

@@ -92,7 +92,7 @@ async def test_nor_in_a_tree_of_jobs_whose_points_are_many(story: Callable[[], A
 
 
 def writing_methods() -> set[str]:
-    """Every method of the embedded stores that asks its file's writer for something, as class.method."""
+    """Methods of the embedded stores that ask their file's writer for something, as class.method."""
     found: set[str] = set()
     stores = Path(tailrace.__file__).parent / "stores"
     for path in (*stores.rglob("sqlite*.py"), *stores.rglob("sqlite/*.py")):

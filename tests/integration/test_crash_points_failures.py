@@ -1,5 +1,5 @@
 """The whole way of failed stream items, with a crash on each side of every durable write of it: the owner of a stream,
-the ledger, the delay service, its mover, and the tailer of what is due."""
+the ledger, the delay service, its mover, and the tailer of due items."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class FailuresStory:
         return max((epoch << 32) + self._counter, row.fence + 1 if row else 0)
 
     def _run(self, position: int, fence: int, row: LedgerEntry | None) -> str:
-        """The function itself: it knows nothing but its journal, and how often it was told that it failed."""
+        """Runs the function itself: it knows nothing but its journal, and how often it was told that it failed."""
         assert row is None or row.place in (LedgerPlace.SUSPECT, LedgerPlace.RUNNING), "run while it is elsewhere"
         assert all(fence > former for own, former in self.runs if own == position), "a fence went back"
         self.runs.append((position, fence))
@@ -160,7 +160,7 @@ class FailuresStory:
         assert all(row.position >= passed for row in rows.values() if row.place in TERMINAL), "a row is left over"
 
     async def _waiting(self, stores: EmbeddedStores) -> list[Parked]:
-        """What rests in the delay service and no checkpoint has passed."""
+        """Copies that rest in the delay service and that no checkpoint has passed."""
         marks = {
             stream: mark.position
             for source in ("@delay", DUE)

@@ -33,7 +33,7 @@ SIZES = LeaseSizes()
 
 
 class StoryTailer:
-    """A replay's tailer without a scheduler: what it reads it runs at once, and writes what a real one would write, in
+    """A replay's tailer without a scheduler: it runs what it reads at once, and writes what a real one would write, in
     the same order. The item FAILS is parked; the rest succeeds."""
 
     busy = False
@@ -151,7 +151,7 @@ class ReplayStory:
         raise AssertionError(f"it does not end: {replay}")
 
     async def _live(self, stores: EmbeddedStores) -> None:
-        """The live tailer is done with everything."""
+        """Has the live tailer be done with everything."""
         bounds = await stores.log.bounds("s")
         if not bounds or not bounds[0].end:
             await stores.log.append("s", 0, [Record(b"%d" % n) for n in range(ITEMS)])
@@ -160,7 +160,7 @@ class ReplayStory:
             await stores.checkpoints.commit("t", 1, {"0": Mark(ITEMS)})
 
     async def _retry(self, stores: EmbeddedStores, name: str) -> None:
-        """What was parked comes due, and gets better."""
+        """Lets parked items come due, and get better."""
         for partition, row in await stores.ledger.list(name, 10):
             if row.place is LedgerPlace.PARKED:
                 run = row._replace(place=LedgerPlace.RUNNING, fence=row.fence + 1, epoch=1)
@@ -200,7 +200,7 @@ class ReplayStory:
 
 
 class CancelledStory(ReplayStory):
-    """A replay is cancelled when one of its items waits for a retry."""
+    """A replay that is cancelled while one of its items waits for a retry."""
 
     cancelled = True
 
@@ -219,7 +219,7 @@ STORIES = pytest.mark.parametrize(("story", "count"), [(ReplayStory, 26), (Cance
 
 @pytest.fixture(autouse=True)
 def story_tailers(monkeypatch: pytest.MonkeyPatch) -> list[ReplayStory]:
-    """The story that is being told has the tailers."""
+    """Stories that are told: a tailer of the last one stands in for each that is made."""
     telling: list[ReplayStory] = []
 
     def made(replay: Replay, config: TailerConfig, resources: Resources) -> StoryTailer:

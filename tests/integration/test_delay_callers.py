@@ -1,4 +1,5 @@
-"""Callers of a delay service that are known by certificate: what one may not push it may not park either."""
+"""Callers of a delay service that are known by certificate: a kind that a caller may not push it may not park
+either."""
 
 from __future__ import annotations
 

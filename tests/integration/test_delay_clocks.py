@@ -23,7 +23,7 @@ from tailrace.testing.clock import ManualClock
 
 from ..scenes.served_stores import serving
 
-#: What the default ladder makes of each delay, seconds, and so how often it is written into a rung.
+#: By delay, in seconds: hops on the default ladder, which is how often an item is written into a rung.
 DELAYS = {0.3: 1, 1.0: 1, 7.0: 3, 10.0: 2, 61.0: 2, 310.0: 3}
 #: More writes than any of these stories needs: a storm ends here.
 STORM = 200
@@ -45,12 +45,12 @@ class Apart:
         await self.service.park([Parked("s", str(each), Kind("f"), b"x", now + each, now) for each in delays])
 
     async def entries(self) -> int:
-        """How many records were ever written into rungs."""
+        """Number of records that were ever written into rungs."""
         log = self.stores.delay_log
         return sum([(await log.bounds(name))[0].end for name in await log.streams() if name.startswith("delay.")])
 
     async def move(self) -> float | None:
-        """Moves all that may; returns in how many seconds the next may, None: nothing waits."""
+        """Makes every move that may be made. Returns the seconds until the next may; None: nothing waits."""
         rungs = self.mover._rungs
         while True:
             before = [rung.position for rung in rungs]
@@ -71,14 +71,14 @@ class Apart:
         self.there.advance(seconds)
 
     async def run(self) -> None:
-        """Until nothing waits any more."""
+        """Moves items until none waits any more."""
         while (sleep := await self.move()) is not None:
             self.pass_(max(LONGEST_TOGETHER, sleep))
 
 
 @asynccontextmanager
 async def apart(folder: Path, ahead: float) -> AsyncIterator[Apart]:
-    """The store's clock is so many seconds ahead."""
+    """Opens a delay service over stores whose clock is so many seconds ahead."""
     here, there = ManualClock(), ManualClock(monotonic=7.0)
     there.jump(ahead)
     async with EmbeddedStores(folder, StoresConfig(), there) as stores, serving(stores.engines()) as address:

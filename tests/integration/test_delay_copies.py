@@ -1,5 +1,5 @@
-"""Several copies of the delay service over the same stores: all take parks, what is due moves once, and when one dies
-the others go on."""
+"""Several copies of the delay service over the same stores: all take parks, due items move once, and when one dies the
+others go on."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def park(service: DelayService, first: int, count: int) -> None:
 
 
 async def due(stores: EmbeddedStores, count: int) -> list[str]:
-    """Waits until so many are due, and returns all that are."""
+    """Waits until so many items are due. Returns all that are."""
     async with asyncio.timeout(60):
         await stores.delay_log.wait("due.f", {0: count - 1}, 60.0)
     found = await stores.delay_log.read("due.f", 0, 0, 10_000, 1 << 24)
@@ -51,7 +51,7 @@ async def due(stores: EmbeddedStores, count: int) -> list[str]:
 
 
 async def rested(stores: EmbeddedStores) -> None:
-    """Waits until every move is committed and trimmed: one that is cut off may be repeated."""
+    """Waits until every move is committed and trimmed: a move that is cut off may be repeated."""
     streams = [stream for stream in await stores.delay_log.streams() if rung_wait(stream)]
     async with asyncio.timeout(20):
         for stream in streams:

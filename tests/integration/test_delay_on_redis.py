@@ -26,7 +26,7 @@ FUNCTIONS = str(Path(__file__).parents[1] / "e2e" / "journaled_functions.py")
 
 
 async def arrived(log, wanted: set[str]) -> dict[str, list[tuple[Parked, float]]]:
-    """Reads the due stream until all of these came; each item's copies with the time of its arrival."""
+    """Reads the due stream until all of these items came. Returns each item's copies with the time of its arrival."""
     found: dict[str, list[tuple[Parked, float]]] = {}
     position = 0
     async with asyncio.timeout(60):
@@ -45,7 +45,7 @@ async def arrived(log, wanted: set[str]) -> dict[str, list[tuple[Parked, float]]
 
 
 async def parked(service: DelayService, items: list[Parked]) -> int:
-    """Parks as a tailer does: what was not answered is parked again. Returns how often that was so."""
+    """Parks as a tailer does: a park that was not answered is made again. Returns how often that was so."""
     again = 0
     while True:
         try:
@@ -87,7 +87,8 @@ async def test_what_was_parked_comes_due_though_the_server_is_killed(own_redis, 
 
 
 async def test_two_parks_of_one_item_are_two_equal_copies(redis_server: str) -> None:
-    """What a tailer repeats after a time-out can be told by its id and number: the ledger starts one of them."""
+    """A tailer that repeats a park after a time-out leaves two copies of one id and number: the ledger starts one of
+    them."""
     log = RedisLog(RedisLogOptions(url=redis_server, prefix=f"t-{uuid.uuid4()}"))
     now = time.time()
     item = Parked("orders", "orders/0/7", Kind("f"), b"x", now - 1, now - 9, partition="0", position=7, n=2, fence=5)

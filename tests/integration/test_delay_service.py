@@ -31,7 +31,7 @@ NOW = 1_700_000_000.0
 
 
 class FakeClock:
-    """Both clocks move only by `pass_`; `set_wall` steps the wall clock alone."""
+    """A clock whose both times move by `pass_` alone; `set_wall` steps the wall clock alone."""
 
     def __init__(self) -> None:
         self._wall, self._monotonic = NOW, 50.0
@@ -62,7 +62,7 @@ class Bench:
         self._read = 0
 
     async def settle(self) -> float | None:
-        """Steps every rung until none can move; returns how long until the next may."""
+        """Steps every rung until none can move. Returns the seconds until the next may."""
         while True:
             before = [rung.position for rung in self.mover._rungs]
             sleeps = [await self.mover.step(rung) for rung in self.mover._rungs]
@@ -87,7 +87,7 @@ def parked(id: str, delay: float, payload: bytes = b"x", function: str = "f") ->
 
 
 class DearLog(SqliteLog):
-    """One on which each record is dear, as on Kafka: rungs get parcels."""
+    """A log on which each record is dear, as on Kafka: rungs get parcels."""
 
     batches = False
 
@@ -218,7 +218,7 @@ async def test_a_later_mover_ends_the_earlier_ones_moves(bench: Bench) -> None:
 
 
 async def test_who_is_deposed_trims_nothing_either(bench: Bench) -> None:
-    """What it moved may be there again: a store that was put back deposes whoever had a turn before."""
+    """Items that it moved may be there again: a store that was put back deposes the mover that had a turn before."""
     # Given a rung that moved an item, and did not forget it yet
     await bench.service.park([parked("a", 1.0)])
     bench.clock.pass_(1.5)
@@ -236,7 +236,7 @@ async def test_who_is_deposed_trims_nothing_either(bench: Bench) -> None:
 
 
 class RefusingLog(SqliteLog):
-    """Refuses some appends the way a full disk does."""
+    """A log that refuses some appends, as a full disk does."""
 
     refusals = 0
 

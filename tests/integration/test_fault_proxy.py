@@ -67,14 +67,14 @@ async def dial(proxy: FaultProxy) -> Streams:
 
 
 async def said(streams: Streams, line: bytes) -> bytes:
-    """What is answered to a line; empty when the connection ended in order. Raises ConnectionResetError."""
+    """Sends a line and returns its answer; empty when the connection ended in order. Raises ConnectionResetError."""
     reader, writer = streams
     writer.write(line)
     return await reader.readline()
 
 
 async def broken(streams: Streams) -> bool:
-    """Whether the connection ends, however it does."""
+    """Whether the connection ends, in whichever way."""
     try:
         return await streams[0].read(1) == b""
     except ConnectionError:

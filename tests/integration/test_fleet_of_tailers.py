@@ -28,7 +28,7 @@ LOG = "name: {name}\nsource: {{kind: log, stream: {name}}}\nfunction: count\n"
 
 @pytest.fixture
 async def fleet(tmp_path: Path) -> AsyncIterator[Any]:
-    """Stores, a gateway and a delay service; and `tailers`, which starts what a process with tailers has."""
+    """Stores, a gateway and a delay service; and `tailers`, a function that starts a process's tailers."""
     directory = ConfigDirectory(None)
     async with AsyncExitStack() as stack:
 

@@ -1,4 +1,4 @@
-"""A gateway and a scheduler that listen anywhere are found by whoever is told no address, for as long as they live."""
+"""A gateway and a scheduler that listen anywhere are found by clients without an address, for as long as they live."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ TESTS = Path(__file__).parent.parent
 
 @pytest.fixture
 async def listeners(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
-    """The address of each listener by what it is."""
+    """The address of each listener, by its service."""
     directory = ConfigDirectory(None)
     async with AsyncExitStack() as stack:
 
@@ -69,7 +69,7 @@ async def listeners(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
 
 @pytest.fixture
 def failures(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """What any part failed at, by its log. Bytes that cannot be read are no failure: of those it has a line each."""
+    """Failures of any part, by its log. Bytes that cannot be read are no failure: a part has a line for each."""
     caplog.set_level(logging.ERROR)
     set_filters()
 

@@ -1,4 +1,4 @@
-"""A reader that forgot its transaction lets a write-ahead log grow: that is told, with who it is, until it ends."""
+"""A reader that forgot its transaction lets a write-ahead log grow: an alert names it, until it ends."""
 
 from __future__ import annotations
 

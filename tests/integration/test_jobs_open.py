@@ -1,4 +1,4 @@
-"""Very many open trees: a bound of them, and what one more costs."""
+"""Very many open trees: their bound, and the cost of one more."""
 
 from __future__ import annotations
 

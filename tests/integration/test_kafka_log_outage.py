@@ -1,4 +1,4 @@
-"""A log on Kafka while its broker is away: what was acknowledged is there afterwards, and nothing waits for ever."""
+"""A log on Kafka while its broker is away: acknowledged records are there afterwards, and nothing waits for ever."""
 
 from __future__ import annotations
 

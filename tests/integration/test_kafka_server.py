@@ -1,4 +1,4 @@
-"""The broker that tests run against is a real one, and keeps what it had when it is killed."""
+"""The broker that tests run against is a real one, and keeps its data when it is killed."""
 
 from __future__ import annotations
 

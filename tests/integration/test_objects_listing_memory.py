@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.bench.objects import listing
 
-#: What the caches of SQLite may take, which are bounded.
+#: Bytes that the caches of SQLite may take, which are bounded.
 CACHES = 50.0
 
 

@@ -1,5 +1,5 @@
-"""Failures in a part that runs: an accident is tried again and told, and what fails beyond its own handling closes the
-part, which opens again; nothing ends unheard, and the end closes the stores whatever failed."""
+"""Failures in a part that runs: an accident is tried again and told, and a failure beyond its own handling closes the
+part, which opens again; nothing ends unheard, and the end closes the stores despite any failure."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def gone(operator: GatewayClient) -> Callable[[], Awaitable[bool]]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    """A real file system where nodes of this test have their data."""
+    """A real file system on which nodes of this test have their data."""
     disk = SmallDisk(tmp_path / "data")
     if why := disk.mount():
         pytest.skip(why)

@@ -1,4 +1,4 @@
-"""A platform that drains: what runs on is stopped and told, and no part of it is killed."""
+"""A platform that drains: runs that go on are stopped and told, and no part is killed."""
 
 from __future__ import annotations
 

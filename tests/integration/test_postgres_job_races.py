@@ -57,7 +57,7 @@ async def nodes(postgres_server: str, postgres_schema: str) -> AsyncIterator[lis
 
 
 async def _work(node: Node, trees: list[str], chance: random.Random, fails: float) -> None:
-    """Runs what is due; some items fail, some go back, and some claims are never heard of again."""
+    """Runs items that are due: some fail, some go back, and some claims are never heard of again."""
     cells = {Cell(f"{tree}:{name}", 2): 20 for tree in trees for name in "abcde"}
     while True:
         leased = await node.queue.lease(Demand(cells, frozenset(), 40), LEASE, 0.2)
@@ -81,7 +81,7 @@ async def _work(node: Node, trees: list[str], chance: random.Random, fails: floa
 
 
 async def _add(node: Node, tree: str, name: str, chance: random.Random) -> int:
-    """Adds until the job is sealed; how many items."""
+    """Adds items until the job is sealed. Returns how many."""
     added = 0
     for call in range(5000):
         await asyncio.sleep(0.03)
@@ -181,7 +181,7 @@ async def test_nothing_of_a_cancelled_tree_is_handed_out_though_who_cancelled_it
 
 
 class _HeldFold:
-    """The ground of an advance whose look at jobs is committed when it is let go."""
+    """The ground of an advance, whose look at jobs is committed when a test lets it go."""
 
     def __init__(self, node: Node, connection: psycopg.AsyncConnection[Any], schema: str) -> None:
         self._ground, self._connection, self._schema = node.jobs._ground, connection, schema

@@ -23,7 +23,7 @@ MANY = 2 * advance.JOBS + 10
 
 @pytest.fixture
 async def jobs(postgres_server: str, postgres_schema: str) -> AsyncIterator[PostgresJobs]:
-    """Jobs that nobody advances by itself."""
+    """Jobs that do not advance by themselves."""
     options = PostgresQueueOptions(url=postgres_server, schema=postgres_schema, connections=2, notify=False)
     queue = PostgresQueue(options, StoresConfig(durability="relaxed"), SYSTEM_CLOCK, wait=0.1)
     await queue.open()

@@ -1,4 +1,4 @@
-"""Keys on PostgreSQL while leases end beside settlements of those who held them: they are locked in one order."""
+"""Keys on PostgreSQL while leases end beside settlements of their holders: they are locked in one order."""
 
 from __future__ import annotations
 

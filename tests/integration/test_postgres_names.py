@@ -1,4 +1,5 @@
-"""Statements are prepared on PostgreSQL where nobody stands between, and what a name may run into is survived."""
+"""Names of prepared statements on PostgreSQL, where the server itself answers: a name that is gone, or a schema that
+changed, costs no answer."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ SUM = "SELECT 40 + %s::int"
 
 
 async def nothing(*_: Any) -> None:
-    """No look at a new connection."""
+    """Skips the look at a new connection."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The queue on real PostgreSQL: what the schema refuses, several nodes at once, and what troubles are called."""
+"""The queue on real PostgreSQL: refusals of the schema, several nodes at once, and the words for troubles."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ TABLES = ("tasks", "entities")
 
 
 async def claimed(queue: OpenQueue) -> int:
-    """Claims and settles all that waits. How many claims it took."""
+    """Claims and settles all that waits. Returns how many claims it took."""
     claims = 0
     while (leased := await queue.lease(Demand({Cell("mail", 2): CLAIM}, frozenset(), CLAIM), 30.0, 0)) is not None:
         claims += 1

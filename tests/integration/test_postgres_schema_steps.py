@@ -1,4 +1,5 @@
-"""Steps of the schema of a queue on real PostgreSQL: which code is beside them, and what a node says at its start."""
+"""Steps of the schema of a queue on real PostgreSQL: the code that is beside them, and the words of a node at its
+start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The state on real PostgreSQL: what the schema refuses of any writer, several nodes at once, failovers and poolers."""
+"""The state on real PostgreSQL: writes that the schema refuses of anybody, several nodes at once, failovers and
+poolers."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class Bench:
             return await cursor.fetchall() if cursor.description else []
 
     async def elsewhere(self) -> None:
-        """The tables stand on another server than the one that gave streams away, and every connection is new."""
+        """Moves the tables to another server than the one that gave streams away, over new connections."""
         await self.run("UPDATE S.state_home SET home = 'a server that is gone'")
         await self.run(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"

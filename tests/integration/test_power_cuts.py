@@ -1,4 +1,4 @@
-"""The power is cut at any moment of what a node's files go through: what was answered is there at the next start.
+"""The power is cut at any moment while a node writes its files: everything answered is there at the next start.
 
 The disk is a recorded one: what SQLite wrote and did not sync is there or not, sector by sector. The same with the
 whole platform and a real file system is `bench --scenario power_cut --engine sqlite`, which needs loop devices.
@@ -32,7 +32,7 @@ ROUNDS, CUTS = 12, 25
 
 
 class Answered(NamedTuple):
-    """An answer that a store gave after so many deeds of the disk."""
+    """An answer that a store gave after so many operations on the disk."""
 
     deeds: int
     what: str
@@ -40,7 +40,7 @@ class Answered(NamedTuple):
 
 
 class Node:
-    """Every store that keeps something in a file of a node."""
+    """Node that opens every store which keeps something in a file."""
 
     def __init__(self, stores: EmbeddedStores, spool: SqliteSpool) -> None:
         self.stores = stores
@@ -62,7 +62,7 @@ async def opened(folder: Path, durability: str) -> AsyncIterator[Node]:
 
 
 async def lived(folder: Path, disk: RecordedDisk, durability: str) -> list[Answered]:
-    """A node's life: everything that stores something does so again and again, side by side."""
+    """Lives a node's life: all that stores something does so again and again, side by side."""
     said: list[Answered] = []
 
     def answered(what: str, value: object) -> None:
@@ -112,7 +112,7 @@ async def lived(folder: Path, disk: RecordedDisk, durability: str) -> list[Answe
 
 
 async def gone(folder: Path, said: list[Answered]) -> list[Answered]:
-    """Of what had been answered, what a node that starts on these files does not know any more."""
+    """Answers that a node which starts on these files knows nothing of any more."""
     async with opened(folder, "durable") as node:
         stores = node.stores
         of = {what: [each for each in said if each.what == what] for what in {each.what for each in said}}
@@ -144,7 +144,8 @@ async def gone(folder: Path, said: list[Answered]) -> list[Answered]:
 
 
 async def cut_everywhere(folder: Path, durability: str) -> list[Answered]:
-    """What was lost in a life whose power is cut at many moments, each in a world of its own."""
+    """Lives one life, and cuts its power at many moments, each in a folder of its own. Returns the answers that were
+    lost."""
     data, lost = folder / "data", []
     data.mkdir()
     try:

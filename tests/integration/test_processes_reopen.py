@@ -1,5 +1,5 @@
-"""A scheduler and a worker as the command line runs them: what fails in them beyond its own handling makes them anew,
-at the address that others know."""
+"""A scheduler and a worker as the command line runs them: a failure beyond their own handling makes them anew, at the
+address that others know."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ async def gateway_of(folder: Path) -> AsyncIterator[str]:
 
 
 async def runs(client: SchedulerClient) -> None:
-    """Until a workload runs. Nobody stands behind it who would hand it out again, as a tailer does, when its worker was
-    held up for one of these short leases."""
+    """Executes workloads until one runs: no tailer would hand it out again when its worker was held up for one of these
+    short leases."""
     async with asyncio.timeout(60):
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Laws for the nodes of one queue on whatever server, beside the laws that each of them obeys alone."""
+"""Laws for the nodes of one queue on any kind of server, beside the laws that each of them obeys alone."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tailrace.cli import app
 FUNCTIONS = str(Path(__file__).parents[1] / "e2e" / "journaled_functions.py")
 
 
-#: How many workloads have ended well, and how many have not ended, asked beside our code.
+#: Numbers of workloads that have ended well and that have not ended, asked beside our code.
 Ends = Callable[[], tuple[int, int]]
 
 

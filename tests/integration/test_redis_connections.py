@@ -33,7 +33,7 @@ def key() -> str:
 
 
 async def closed_by_the_server(client: Any, *numbers: int) -> None:
-    """Ends connections at the server and waits until this side knows."""
+    """Ends connections at the server, and waits until this side knows."""
     idle = [*client.connection_pool._idle]
     async with RedisOptions(url=client.url).client() as other:
         for number in numbers:

@@ -1,4 +1,4 @@
-"""The queue on a real Redis: several nodes, restarts, promotions and older copies, and what troubles are called."""
+"""The queue on a real Redis: several nodes, restarts, promotions and older copies, and the words for troubles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def nodes(redis_server: str) -> AsyncIterator[RedisNodes]:
 
 @pytest.fixture
 async def on(own_redis):
-    """Nodes on a server of its own, by the server's own clock, and that server."""
+    """Starts servers, each with nodes on it that go by the server's own clock."""
     started: list[RedisNodes] = []
 
     def start(*settings: str) -> tuple[RedisNodes, object]:

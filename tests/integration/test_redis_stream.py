@@ -1,4 +1,4 @@
-"""Redis Streams on real servers: what each trouble is called and how it ends, and what retention takes."""
+"""Redis Streams on real servers: the words and the end of each trouble, and entries that retention takes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def source_of(url: str, checkpoints, *streams: str, **options) -> RedisStreamSou
 
 
 async def refusal(source: RedisStreamSource) -> str:
-    """What opening or reading says."""
+    """Opens and reads a source that is refused, and returns the words of the error."""
     with pytest.raises(NotConnected) as told:
         await source.open({})
         await source.read(10, 1 << 20, 0.1)

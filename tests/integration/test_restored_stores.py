@@ -1,5 +1,5 @@
-"""After a restore nothing is handed out for the lease of a source, whoever dies meanwhile. What whoever lived may do is
-in `testing/conformance/moved.py`."""
+"""Starts on restored stores: nothing is handed out for the lease of a source, whichever process dies meanwhile. The
+rights of processes that live on are in `testing/conformance/moved.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A volume that is set back to a snapshot, stamp and all, is noticed by what is remembered outside it."""
+"""A volume that is set back to a snapshot, stamp and all, is noticed by marks that are remembered outside it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def stores(folder: Path, clock: ManualClock) -> EmbeddedStores:
 
 
 async def snapshot(folder: Path) -> None:
-    """By another process: to close a database's file in this one would take its locks."""
+    """Copies the folder, by another process: to close a database's file in this one would take its locks."""
     await asyncio.to_thread(subprocess.run, ["cp", "-a", folder / "data", folder / "snapshot"], check=True)
 
 
 async def use(one: EmbeddedStores) -> tuple[int, int]:
-    """Hands out what is there and something new, and takes a stream. Returns the fence and the epoch."""
+    """Hands out all that is there and something new, and takes a stream. Returns the fence and the epoch."""
     await one.queue.submit([NewItem(Kind("f", 2), b"x")])
     leased = await one.queue.lease(ANY, SIZES.source, 0)
     assert leased is not None

@@ -41,7 +41,7 @@ class Opened:
 
 @contextlib.asynccontextmanager
 async def opening(folder: Path, clock: ManualClock, file: type[SqliteFile]) -> AsyncIterator[Opened]:
-    """A queue that is away at first, the spool, and what goes between."""
+    """Opens a queue that is away at first, the spool, and the drain between them."""
     limits = SpoolRule(100, 1 << 20)
     spool_file = file(folder / "spool.db", spool_sqlite.SCHEMA, name="spool")
     async with EmbeddedStores(folder, clock=clock, file=file) as stores:
@@ -62,7 +62,8 @@ async def opening(folder: Path, clock: ManualClock, file: type[SqliteFile]) -> A
 
 
 class SpoolStory:
-    """Submitted while the store is away, under a token that is sent again when no answer came; then brought there."""
+    """A story of items that are submitted while the store is away, under a token that is sent again when no answer
+    came; then they are brought there."""
 
     points = 18
 

@@ -53,7 +53,7 @@ class Process:
         return owner
 
     async def over(self) -> None:
-        """The wait is over."""
+        """Lets the wait be over."""
         self.clock.advance(WAIT + 1)
         await self.server.call("HSET", self.server.key("home"), "quiet", 0)
 
@@ -72,7 +72,7 @@ async def process() -> AsyncIterator[Callable[..., Process]]:
 
 
 async def answered(process: Process) -> None:
-    """The server is back, and connections from before are gone."""
+    """Waits until the server is back and connections from before are gone."""
     async with asyncio.timeout(20):
         while True:
             try:
@@ -83,7 +83,7 @@ async def answered(process: Process) -> None:
 
 
 async def is_refused_until_the_wait_is_over(process: Process, owner: Owner) -> None:
-    """The law of a server that moved: nothing is taken, nobody goes on, and then all begins above what was."""
+    """Asserts the law of a server that moved: nothing is taken, nobody goes on, and then all begins above what was."""
     state = process.state
     with pytest.raises(Unavailable, match="no stream is taken for 3"):
         await process.take("other")

@@ -1,4 +1,5 @@
-"""A gateway whose queue is on a real PostgreSQL that is killed: what is submitted meanwhile is in the queue at last."""
+"""A gateway whose queue is on a real PostgreSQL that is killed: workloads submitted meanwhile are in the queue at
+last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two fleets whose stores.yaml names one store on a server: the second one does not start, whatever else it has of its
+"""Two fleets whose stores.yaml names one store on a server: the second one does not start, though all else is its
 own."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANY = Demand({Cell("f", 2): 1}, frozenset(), 1, 1 << 20)
 
 
 async def runs(folder: Path, which: str, choice: dict[str, Any]) -> None:
-    """A store server with data of its own, whose stores.yaml has this one choice."""
+    """Starts and stops a store server with data of its own, whose stores.yaml has this one choice."""
     config = folder / "config"
     config.mkdir(parents=True, exist_ok=True)
     (config / "stores.yaml").write_text(json.dumps({"durability": "relaxed", which: choice}))
@@ -36,7 +36,7 @@ async def runs(folder: Path, which: str, choice: dict[str, Any]) -> None:
 
 
 async def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str, choice: dict[str, Any]) -> str:
-    """What the second one is told, where the first one, and one without certificates, are let in."""
+    """The words that refuse the second fleet, where the first one, and a node without certificates, are let in."""
     shop = Fleet(tmp_path / "fleets" / "shop", monkeypatch, "shop")
     staging = Fleet(tmp_path / "fleets" / "staging", monkeypatch, "staging")
     with shop.as_(None):

@@ -44,7 +44,7 @@ class Bench:
         self.core.turn(self.now, WALL)
 
     def sent(self) -> dict[int, int]:
-        """Takes what the worker is sent: ref → position."""
+        """Takes all that the worker is sent: ref → position."""
         found = {}
         while (made := self.core.assignment(self.worker, self.now)) is not None:
             found.update({ref(made[0].flight, index): int(item[2]) for index, item in enumerate(made[0].items)})

@@ -19,7 +19,7 @@ from pathlib import Path
 
 #: The socket at which commands are taken.
 PLACE = "TAILRACE_TEST_COMMANDS"
-#: What commands load when they run, beside `tailrace.cli`.
+#: Modules that commands load when they run, beside `tailrace.cli`.
 LOADED = (
     "tailrace.cli",
     "tailrace.sdk.client",
@@ -59,7 +59,7 @@ class Forking:
         self._looks = selectors.DefaultSelector()
         for each in (listener, lifeline):
             self._looks.register(each, selectors.EVENT_READ)
-        #: By the descriptor that tells of its end: the command's process, and who waits for it.
+        #: Commands by the descriptor that tells of their end: the process, and the connection that waits for it.
         self._running: dict[int, tuple[int, socket.socket]] = {}
 
     def serve(self) -> bool:
@@ -102,7 +102,7 @@ class Forking:
         return True
 
     def _leave(self, connection: socket.socket) -> None:
-        """Lets go of what is not the command's."""
+        """Lets go of all that is not the command's."""
         self._looks.close()
         os.close(self._lifeline)
         for ended in self._running:

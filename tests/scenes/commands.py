@@ -1,7 +1,6 @@
 """Commands of `tailrace` for tests that give many: each is a process, forked from one that has the program loaded
-(command.py). What a user starts, from the first import on, is in tests/e2e/test_parts_as_installed.py and
-tests/architecture/test_wheel.py.
-"""
+(command.py). Commands as a user starts them, from the first import on, are in tests/e2e/test_parts_as_installed.py and
+tests/architecture/test_wheel.py."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from scenes import command
 
-#: What is read once, while the program is loaded: there is a process for each value of it.
+#: Variables that are read once, while the program is loaded: there is a process for each value of it.
 READ_ONCE = ("TAILRACE_PRIORITIES", "GRPC_EXPERIMENTS")
 
 
@@ -31,8 +30,8 @@ def tailrace(
     check: bool = False,
     within: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end, like `subprocess.run`, and returns what it said, as text. `within`: words before it,
-    which become it (`ip netns exec NAME`)."""
+    """Runs a command to its end, like `subprocess.run`, with its output as text. `within`: words before it, which
+    become it (`ip netns exec NAME`)."""
     environment, words = {**(os.environ if env is None else env)}, ["tailrace", *arguments]
     if within:
         alone = [*within, sys.executable, "-m", "tailrace.cli", *arguments]
@@ -62,7 +61,7 @@ def tailrace(
 
 
 def on_path(folder: Path) -> dict[str, str]:
-    """Has a shell find such a `tailrace`, by what this adds to its environment; its script rests in `folder`."""
+    """Has a shell find a `tailrace` of this kind, by the environment that it returns; its script is in `folder`."""
     folder.mkdir()
     script = folder / "tailrace"
     script.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-SEP", command.__file__])} "$@"\n')
@@ -76,7 +75,7 @@ def read_once(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _forking(*loaded_with: tuple[str, str]) -> str:
-    """Where the process listens that commands of this one are forked from; it ends with this one."""
+    """Starts the process that forks commands, which ends with this one. Returns the path at which it listens."""
     folder = tempfile.mkdtemp(prefix="tailrace-commands-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     place = str(Path(folder) / "place")

@@ -1,4 +1,4 @@
-"""Stories that crashes are played over: the lives of a queue's items, of a log, and of who owns what."""
+"""Stories that crashes are played over: the lives of a queue's items, of a log, and of rows of ownership."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class QueueStory:
         return any(each is not None and not each.ended_at for each in found)
 
     async def _look_up(self, stores: EmbeddedStores) -> None:
-        """What ended without an answer is told here, before it is forgotten."""
+        """Looks up items that may have ended without an answer, before they are forgotten."""
         for name, status in zip(self.ids, await stores.queue.status([*self.ids.values()]), strict=True):
             if status is not None:
                 assert status.state is self.ended.setdefault(name, status.state)
@@ -105,7 +105,7 @@ class QueueStory:
 
 
 class CallbackStory:
-    """Workloads whose ends are told: each once, and none before it is there."""
+    """A story of workloads whose ends are told: each once, and none before it is there."""
 
     points = 8
 
@@ -144,7 +144,7 @@ class CallbackStory:
         assert status is not None and status.state.label == event["state"], "told before it was there"
 
     async def check(self, stores: EmbeddedStores) -> None:
-        """Nothing is told of what did not end."""
+        """Checks that nothing is told of items that did not end."""
         for each in await stores.queue.status([*self.told_by]):
             assert each is not None and each.ended_at
 
@@ -155,7 +155,7 @@ class CallbackStory:
 
 
 class EnqueueStory:
-    """Rows that another process left in the queue's file become items, which end."""
+    """A story of rows that another process left in the queue's file: they become items, which end."""
 
     points = 3
 
@@ -183,7 +183,7 @@ class EnqueueStory:
             self.ended += leased.payloads
 
     async def _counts(self, stores: EmbeddedStores) -> tuple[int, int]:
-        """Items that succeeded, and all of them."""
+        """Counts of the items that succeeded, and of all items."""
         counts = await stores.queue.counts()
         return counts["success"], sum(counts.values())
 
@@ -232,7 +232,7 @@ class LogStory:
 
 
 class OwnershipStory:
-    """Owners that take, renew and release, and after a crash take again."""
+    """A story of owners that take, renew and release, and after a crash take again."""
 
     points = 6
 

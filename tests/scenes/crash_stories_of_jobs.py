@@ -28,7 +28,7 @@ TREE = TreeSpec(
     on_done="told",
 )
 TOLD = Callback(Kind("told", 2))
-#: What is gathered fits no payload.
+#: Feedings with which the gathered results fit no payload.
 FEEDINGS = [Feeding(Kind(name, 2), b'{"x":', b"}", 16 if name == "sum" else 1 << 20) for name in NAMES]
 DEMAND = Demand({Cell(name, 2): 2 for name in (*NAMES, "told")}, frozenset(), 2)
 LEASE = 30.0
@@ -74,7 +74,7 @@ class JobsStory:
         assert [each.failed for each in again.jobs] == [1, 0, 0, 0]
 
     async def _over(self, stores: EmbeddedStores) -> bool | None:
-        """None: it was forgotten."""
+        """Whether the tree is over; None: it was forgotten."""
         found = await stores.jobs.show("job-1")
         if found is None:
             return None if "over" in self.told else False

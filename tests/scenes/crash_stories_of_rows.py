@@ -30,8 +30,8 @@ Step = tuple[Callable[[], Awaitable[object]], Any]
 
 
 class RowsStory:
-    """Rows that are written step by step: after a crash there is what the last answered step left, or what the one
-    without an answer leaves, whole."""
+    """A story of rows that are written step by step: after a crash there are the rows of the last answered step, or
+    those of the step without an answer, whole."""
 
     def __init__(self, empty: Any = None) -> None:
         self.clock = ManualClock()
@@ -79,7 +79,7 @@ class ControlStory(RowsStory):
 
 
 class FleetStory:
-    """A store is of the fleet that said so first; a claim without an answer may stand or not."""
+    """A story of a store's fleet: the first one that claims it has it; a claim without an answer may stand or not."""
 
     points = 1
 
@@ -101,7 +101,7 @@ class FleetStory:
 
 
 class ActsStory(RowsStory):
-    """An act without an answer may be begun twice, and is ended where it was begun last."""
+    """A story of acts: one without an answer may be begun twice, and is ended where it was begun last."""
 
     points = 4
 
@@ -127,7 +127,7 @@ class ActsStory(RowsStory):
 
 
 class MembersStory(RowsStory):
-    """A member tells of itself again, and is asked and answers once."""
+    """A story of members: one tells of itself again, and is asked and answers once."""
 
     points = 4
 
@@ -148,7 +148,7 @@ class MembersStory(RowsStory):
 
 
 class UsageStory(RowsStory):
-    """A report without an answer is told again, and counted once."""
+    """A story of reports of usage: one without an answer is told again, and counted once."""
 
     points = 3
 

@@ -16,14 +16,14 @@ async def send_confirmation(to: str) -> None: ...
 
 
 class Place:
-    """The place of a queue, with what tests do beside it."""
+    """The place of a queue to which programs enqueue, with a claim and a settlement for tests."""
 
     def __init__(self, queue: Any, address: str, schema: str = "") -> None:
         self.queue, self.address, self.schema = queue, address, schema
         self.options = {"schema": schema} if schema else {}
 
     async def arrived(self) -> list[dict[str, Any]]:
-        """What is in the queue now, once it has looked."""
+        """Items that are in the queue now, once it has looked."""
         await self.queue.sweep()
         leased = await self.queue.lease(ANY, 30, 0)
         if leased is None:

@@ -17,7 +17,7 @@ DAY = 86_400
 
 
 class Fleet:
-    """An authority in `folder`; `with_` takes one of its certificates for what is dialed and served meanwhile."""
+    """An authority in `folder`; `with_` uses one of its certificates for all connections and servers meanwhile."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = "f1") -> None:
         self.folder = folder
@@ -33,7 +33,7 @@ class Fleet:
 
     @contextlib.contextmanager
     def as_(self, folder: Path | None) -> Iterator[None]:
-        """As who has the certificate in this folder; None: without any."""
+        """Acts with the certificate in this folder; None: without any."""
         with self._patch.context() as patch:
             if folder is None:
                 patch.delenv(VARIABLE, raising=False)

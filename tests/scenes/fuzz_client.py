@@ -56,7 +56,7 @@ def operator_calls(fuzz: Fuzz) -> bytes:
 
 
 async def told(channel: Any, method: Any, cases: list[bytes]) -> None:
-    """Calls a method with these bytes; whatever it answers is well."""
+    """Calls a method with these bytes; any answer is well."""
     path = f"/{method.containing_service.full_name}/{method.name}"
     with suppress(*ENDED):
         async with asyncio.timeout(PATIENCE):
@@ -80,7 +80,7 @@ async def told(channel: Any, method: Any, cases: list[bytes]) -> None:
 
 
 async def spoken(address: str, data: bytes) -> None:
-    """Sends bytes to a socket, and reads what comes until it is hung up on."""
+    """Sends bytes to a socket, and reads until the other side hangs up."""
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     with suppress(OSError, asyncio.TimeoutError):

@@ -1,5 +1,5 @@
-"""A folder whose file system has hung: whoever asks it anything waits until it is gone (a FUSE mount that nobody
-answers for, as a file server that is away)."""
+"""A folder whose file system has hung: every call on it waits until it is gone (a FUSE mount that nobody answers for,
+as a file server that is away)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _DETACH = 2
 
 @contextlib.contextmanager
 def hung(folder: Path) -> Iterator[Path]:
-    """Hangs at that path for as long as the context lasts; then it is gone, with an error for who waits. Skips where
-    nobody may mount."""
+    """Hangs a file system at that path for as long as the context lasts; then it is gone, with an error for all who
+    wait. Skips where nobody may mount."""
     libc = ctypes.CDLL(None, use_errno=True)
     folder.mkdir(parents=True)
     try:

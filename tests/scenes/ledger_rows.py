@@ -42,12 +42,12 @@ async def deliver(stores, *items):
 
 
 async def settles(tailers, eventually, name, count):
-    """So many items of a tailer are over."""
+    """Waits until so many items of a tailer are over."""
     await eventually(lambda: (o := overview(tailers, name)) and o.settled + o.parked + o.dead >= count)
 
 
 async def no_rows(stores, eventually):
-    """The ledger is empty once everything rests."""
+    """Waits until the ledger is empty, once everything rests."""
     while await rows(stores):
         await eventually(lambda: True)
 
@@ -61,7 +61,7 @@ def copy(entry):
 
 
 async def given_row(stores, place):
-    """An item at position 0 that failed under an owner that is gone, with its row in that place."""
+    """Makes a row of an item at position 0 that failed under an owner that is gone."""
     await stores.log.append("s", 0, [Record(b"x")])
     owner = await stores.ownership.take("first", "", "gone", 1.0, 0)
     await stores.ledger.open("first", "0", owner.epoch)

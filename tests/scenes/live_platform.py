@@ -44,7 +44,8 @@ def crash(ctx: tailrace.Context) -> None:
 
 @dataclass
 class Up:
-    """Such a platform: its process, where it is, how its commands find it, and its log until it was ready."""
+    """A platform that `tailrace up` started: its process, its folder, how its commands find it, and its log until it
+    was ready."""
 
     process: subprocess.Popen[str]
     folder: Path
@@ -61,7 +62,7 @@ class Up:
 
 
 def start(folder: Path) -> Up:
-    """`tailrace up` on free ports; returns when it says that it is ready."""
+    """Starts `tailrace up` on free ports. Returns when it says that it is ready."""
     config = folder / "configs"
     config.mkdir(exist_ok=True)
     for name in ("gateway", "scheduler", "delay", "stores"):

@@ -1,4 +1,4 @@
-"""A node without a scheduler, and waiting for what its public face tells."""
+"""A node without a scheduler, and waits for answers of its public face."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tailrace.model.errors import Unavailable
 
 @asynccontextmanager
 async def node(folder: Path, config: Path | None = None, *, watch: bool = False) -> AsyncIterator[Node]:
-    """One whose data are in the folder, which ends in order."""
+    """Runs a node whose data are in the folder, and ends it in order."""
     listen = dict.fromkeys(("gateway", "store", "delay"), "127.0.0.1:0")
     running = Node(folder / "data", ConfigDirectory(config), scheduler="127.0.0.1:1", listen=listen, watch=watch)
     await running.start()
@@ -26,7 +26,7 @@ async def node(folder: Path, config: Path | None = None, *, watch: bool = False)
 
 
 async def until(true: Callable[[], Awaitable[Any]], within: float = 30.0) -> Any:
-    """What is told once it is so; what is away meanwhile is asked again."""
+    """Asks until the answer is true, and returns it; asks again while the node is away."""
     async with asyncio.timeout(within):
         while True:
             try:

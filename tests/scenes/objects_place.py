@@ -1,4 +1,4 @@
-"""Objects in memory or in a store, and what a source reads of them."""
+"""Objects in memory or in a store, and the items that a source reads of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Place:
 
 
 class Read:
-    """The items that were read: by position what it is."""
+    """The items that were read, by position."""
 
     def __init__(self) -> None:
         self.items: dict[int, bytes] = {}
@@ -61,7 +61,7 @@ class Read:
 
 
 async def everything(source: ObjectsSource, at: int = 0, limit: int = 100) -> Read:
-    """All that is there, from a position on. The source is idle afterwards."""
+    """Reads all that is there, from a position on. The source is idle afterwards."""
     read = Read()
     await source.open({source.partition: at})
     async with asyncio.timeout(20):

@@ -1,4 +1,4 @@
-"""A live tailer of a log that is done, replays of it that operators order, and what ran of them."""
+"""A live tailer of a log that is done, replays of it that operators order, and the payloads that ran in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def fill(stores, count, stream="s"):
 
 
 async def live_is_done(stores, scheduler, count, eventually, decide=None):
-    """The live tailer did everything; its checkpoint."""
+    """Runs the live tailer until it did everything. Returns its checkpoint."""
     scheduler.decide = decide or scheduler.decide
     scheduler.allow("f")
     scheduler.allow("f", priority=REPORTING)
@@ -34,13 +34,13 @@ async def live_is_done(stores, scheduler, count, eventually, decide=None):
 
 
 def orders(stores, at_once=4, answer_within=10.0):
-    """What a gateway does for operators, over the same stores."""
+    """Makes the orders of operators, as a gateway takes them, over the same stores."""
     progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership)
     return ReplayOrders(stores.replays, progress, at_once, answer_within=answer_within)
 
 
 async def forgotten(stores, name):
-    """Waits until a replay has no checkpoint any more: that goes after its row says that it is over."""
+    """Waits until a replay has no checkpoint any more, which goes after its row says that it is over."""
     async with asyncio.timeout(5):
         while await stores.checkpoints.load(name):
             await asyncio.sleep(0.01)

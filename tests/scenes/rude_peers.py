@@ -48,7 +48,7 @@ def connected(address: str) -> socket.socket:
 
 
 async def pushed(peer: socket.socket, data: bytes, times: int) -> int:
-    """Writes as often as the other side takes it, and reads nothing. How often that was."""
+    """Writes as often as the other side takes it, and reads nothing. Returns how often that was."""
     loop = asyncio.get_running_loop()
     for done in range(times):
         try:
@@ -68,7 +68,8 @@ async def ended(peer: socket.socket) -> None:
 
 
 def http2(path: str, calls: int) -> list[bytes]:
-    """A connection of HTTP/2 that lets itself be sent anything: its preface, and so many calls without arguments."""
+    """Bytes of a connection of HTTP/2 that lets itself be sent anything: its preface, and so many calls without
+    arguments."""
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, 0, _SETTINGS)
     preface += _frame(8, 0, 0, struct.pack(">I", 2**30))
     named = {b":path": path.encode(), b":authority": b"x", b"content-type": b"application/grpc", b"te": b"trailers"}

@@ -1,4 +1,4 @@
-"""A scheduler's server over loopback, with tailers and workers that do what a test says."""
+"""A scheduler's server over loopback, with tailers and workers that act as a test says."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Streams:
 
 
 class FakeTailer(Watched):
-    """Pushes what a test says and grants what it is asked for, as long as `renews`."""
+    """A tailer that pushes as a test says and grants all requests, as long as `renews`."""
 
     def __init__(self, sessions: SchedulerSessions, name: str = "orders") -> None:
         super().__init__()
@@ -226,7 +226,7 @@ class FakeWorker(Watched):
         self.dialer.notify()
 
     def wait(self, each: int, waits: bool = True) -> None:
-        """An item waits for other work, or goes on."""
+        """Has an item wait for other work, or go on."""
         self.waits[each] = waits
         self.dialer.notify()
 
@@ -275,7 +275,7 @@ def _named(hello: pb.Hello, name: str) -> pb.Hello:
 
 
 class Place:
-    """A scheduler, and whatever a test attaches to it; everything is closed at the end."""
+    """A scheduler, and the parts that a test attaches to it; everything is closed at the end."""
 
     def __init__(self) -> None:
         self.client: SchedulerClient

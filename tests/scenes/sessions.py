@@ -24,7 +24,7 @@ PATIENT = 60.0
 
 
 class Told:
-    """Lets a test wait until something is true: whoever changes something says so."""
+    """Lets a test wait until something is true: each change is told to it."""
 
     def __init__(self) -> None:
         self._changed = asyncio.Event()
@@ -40,7 +40,8 @@ class Told:
 
 
 class End(Told):
-    """An endpoint that says numbers, one per frame, and writes down what it hears and what becomes of its session."""
+    """An endpoint that says numbers, one per frame, and writes down the numbers it hears and the fate of its
+    session."""
 
     def __init__(self, make: Callable[[int], Any]) -> None:
         super().__init__()
@@ -54,7 +55,7 @@ class End(Told):
         self.refuses: Exception | None = None
 
     def say(self, count: int) -> None:
-        """Has so many more numbers said, in order."""
+        """Says so many more numbers, in order."""
         self.left.extend(range(self.said + 1, self.said + count + 1))
         self.said += count
         self.notify()
@@ -190,7 +191,7 @@ class Proxy(Told):
             self._writers.discard(sink)
 
     def cut(self) -> None:
-        """Breaks every connection, with whatever is on its way."""
+        """Breaks every connection, with everything on its way."""
         for writer in [*self._writers]:
             writer.transport.abort()
 
@@ -249,7 +250,7 @@ class Scene:
         await self.end.until(lambda: self.end.story)
 
     async def heard_all(self) -> None:
-        """Everything said by one end was heard by the other, once and in order."""
+        """Waits until everything said by one end was heard by the other, once and in order."""
         await self.far.until(lambda: len(self.far.heard) >= self.end.said)
         await self.end.until(lambda: len(self.end.heard) >= self.far.said)
         assert self.far.heard == list(range(1, self.end.said + 1))

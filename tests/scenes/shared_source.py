@@ -1,4 +1,4 @@
-"""A source that a group shares out as a test says, and pumps that end as one says: for what a tailer does then."""
+"""A source that a group shares out as a test says, and pumps that end as one says, to see how a tailer reacts."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ DEMAND = Demand({Cell("add", 2): 1000}, frozenset(), 1000)
 
 
 class SpoolDoor:
-    """A gateway whose `queue` fails as it is told. `run_everything` is what workers would do."""
+    """A gateway whose `queue` fails as it is told. `run_everything` does the work of workers."""
 
     def __init__(self, stores: Any, folder: Path, **bounds: object) -> None:
         self.queue = FickleQueue(stores.queue)
@@ -58,7 +58,7 @@ class SpoolDoor:
                 await asyncio.sleep(0.005)
 
     async def run_everything(self) -> list[bytes]:
-        """What workers would get, in the order in which they would."""
+        """Claims and settles all items. Returns their payloads in the order in which workers would get them."""
         got: list[bytes] = []
         while leased := await self._stores.queue.lease(DEMAND, 30.0, 0):
             got += leased.payloads

@@ -38,7 +38,7 @@ def texts(connection: sqlite3.Connection) -> list[str]:
 
 
 class Held:
-    """A write that keeps the writer busy until `release`, so that what comes meanwhile forms one group."""
+    """A write that keeps the writer busy until `release`, so that writes that come meanwhile form one group."""
 
     def __init__(self, file: SqliteFile, *, heavy: bool = False) -> None:
         self._began = threading.Event()
@@ -55,7 +55,7 @@ class Held:
         assert await asyncio.to_thread(self._began.wait, SOON)
 
     async def release(self, last: Callable[[sqlite3.Connection], None] = lambda connection: None) -> None:
-        """Lets it end, after it did `last`."""
+        """Lets the write end, after it did `last`."""
         self._last = last
         self._go.set()
         await self._write
@@ -72,7 +72,7 @@ async def grouped(file: SqliteFile) -> AsyncIterator[None]:
 
 
 async def commits(file: SqliteFile) -> list[str]:
-    """What the writer says to SQLite from now on."""
+    """Statements that the writer gives to SQLite from now on."""
     said: list[str] = []
     await file.write(lambda connection: connection.set_trace_callback(said.append))
     await file.write(lambda connection: None)

@@ -27,7 +27,7 @@ class Door(SimpleNamespace):
 
     @contextmanager
     def as_(self, secret: str) -> Iterator[str]:
-        """As who has this token; its address."""
+        """Acts with this token, and yields the address of the door."""
         bare = self.fleet.folder / "bare"
         bare.mkdir(exist_ok=True)
         shutil.copy(self.fleet.folder / "ca.crt", bare)

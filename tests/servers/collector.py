@@ -33,7 +33,8 @@ class Seen:
 
 @dataclass
 class Collector:
-    """Keeps what comes. `status`: what it answers; `hold`: while this is clear it answers nobody."""
+    """A collector that keeps everything it gets. `status`: its answer; `hold`: while this is clear it answers
+    nobody."""
 
     endpoint: str
     spans: list[Seen] = field(default_factory=list)
@@ -44,7 +45,7 @@ class Collector:
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def of(self, trace_id: str) -> list[Seen]:
-        """The spans of one trace, as they began."""
+        """The spans of one trace, in the order in which they began."""
         return sorted((each for each in self.spans if each.trace_id == trace_id), key=lambda each: each.start)
 
     def wait(self, there: Any, within: float = 30.0) -> bool:
@@ -53,7 +54,7 @@ class Collector:
             return self.changed.wait_for(there, within)
 
     def took(self, path: str, body: bytes) -> None:
-        """A request."""
+        """Records a request."""
         with self.changed:
             self.requests += 1
             if path == "/v1/traces":

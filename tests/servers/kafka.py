@@ -37,8 +37,8 @@ ADDRESS = "TAILRACE_TEST_KAFKA"
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
-    """The address of a real broker that all tests share, those of other pytest-xdist workers too: whoever uses it
-    takes topics and groups of its own names."""
+    """The address of a real broker that all tests share, those of other pytest-xdist workers too: each test takes
+    topics and groups of its own names."""
     if address := os.environ.get(ADDRESS):
         print(f"\nKafka: {address}, from {ADDRESS}")
         yield address

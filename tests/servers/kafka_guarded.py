@@ -1,4 +1,4 @@
-"""A Kafka broker that asks who is there: what makes it so, and what a test needs to come in, or to be refused.
+"""A Kafka broker that checks its callers: its settings, and the credentials with which a test comes in or is refused.
 
 | listener | security | who may come |
 |---|---|---|
@@ -44,7 +44,7 @@ _JAAS = "org.apache.kafka.common.security"
 
 
 def guarded_settings(folder: Path) -> dict[str, str]:
-    """For every server.properties of a cluster; writes the certificates into `folder`."""
+    """Settings for every server.properties of a cluster. Writes the certificates into `folder`."""
     _certificates(folder)
     users = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
     scram = f"{_JAAS}.scram.ScramLoginModule required;"
@@ -93,18 +93,18 @@ class GuardedKafka:
 
     @classmethod
     def of(cls, node: KafkaNode, folder: Path) -> GuardedKafka:
-        """Of a node that was started with `guarded_settings`; makes its users."""
+        """Makes the users of a node that was started with `guarded_settings`."""
         guarded = cls(node.plain, node.proxied, node.advertised, node.spare, str(folder))
         for user, password in PASSWORDS.items():
             guarded.set_password(user, password)
         return guarded
 
     def file(self, name: str) -> str:
-        """ca, stranger (another authority), certificate or key (of a client who may do all)."""
+        """The path of a file: ca, stranger (another authority), certificate or key (of a client who may do all)."""
         return str(Path(self.folder) / f"{name}.pem")
 
     def set_password(self, user: str, password: str) -> None:
-        """For both mechanisms of SCRAM."""
+        """Sets a user's password, for both mechanisms of SCRAM."""
         admin = self._admin()  # what it answers is gone with it
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):  # one user at a time
             information = ScramCredentialInfo(mechanism, _ROUNDS)
@@ -112,7 +112,7 @@ class GuardedKafka:
             _done(admin.alter_user_scram_credentials([wanted]))
 
     def allow(self, user: str, *, topic: str = "", group: str = "") -> None:
-        """Grants what reading a topic, or using a group, takes."""
+        """Grants the rights that reading a topic, or using a group, takes."""
         kinds = {ResourceType.TOPIC: topic, ResourceType.GROUP: group}
         operations: Sequence[AclOperation] = (AclOperation.READ, AclOperation.DESCRIBE)
         acls = [
@@ -154,7 +154,7 @@ _Certificate = x509.Certificate
 def _issued(
     name: str, by: tuple[_Key, _Certificate] | None, where: x509.SubjectAlternativeName | None = None
 ) -> tuple[_Key, _Certificate]:
-    """A key and its certificate, for a day; without `by` that of an authority."""
+    """Makes a key and its certificate, for a day; without `by` that of an authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)

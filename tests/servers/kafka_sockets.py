@@ -1,4 +1,4 @@
-"""kafka-python's sockets that it leaves behind."""
+"""Sockets that kafka-python leaves behind."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from kafka.net.inet import KafkaNetSocket
 
 
 class LeftBehind(socket.socket):
-    """Closed without a word by whoever collects it."""
+    """A socket that is closed without a word when it is collected."""
 
     def __del__(self) -> None:
         self.close()
 
 
 def close_what_is_left_behind() -> None:
-    """kafka-python 3 leaves the connection of a client that is closed while it connects to one more broker, or has just
-    done so, to the garbage collector; Python would warn of it at whatever test runs then. So a warning is of ours."""
+    """Closes connections that kafka-python 3 leaves to the garbage collector: that of a client that is closed while it
+    connects to one more broker, or has just done so. Python would warn of it at whatever test runs then; so a warning
+    is of ours."""
 
     def made(_: KafkaNetSocket, family: int, kind: int, protocol: int) -> socket.socket:
         return LeftBehind(family, kind, protocol)

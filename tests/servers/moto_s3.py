@@ -37,7 +37,7 @@ class Moto:
         )
 
     def wait(self) -> None:
-        """Until it answers."""
+        """Waits until the server answers."""
         deadline = time.monotonic() + START_WITHIN
         while time.monotonic() < deadline:
             try:
@@ -50,7 +50,7 @@ class Moto:
         raise AssertionError(f"moto's server did not answer within {START_WITHIN} s")
 
     def ask(self, method: str, path: str) -> int:
-        """One request; its status."""
+        """Makes one request. Returns its status."""
         connection = http.client.HTTPConnection(*self._address, timeout=10)
         try:
             connection.request(method, path)
@@ -72,7 +72,7 @@ class Moto:
 
     @property
     def keys(self) -> dict[str, Any]:
-        """What a tailer's file says under `source`, but for the kind."""
+        """Keys of a tailer's file under `source`, but for the kind."""
         credentials = {"access_key_id": "test", "secret_access_key": "test-secret"}
         return {
             "url": f"s3://{BUCKET}/in",

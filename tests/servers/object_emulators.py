@@ -34,7 +34,7 @@ from tailrace.bench.process import free_ports
 #: The account of every Azurite and its key, which is no secret: it is in the emulator's manual.
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-#: Of the requests that are signed here.
+#: API version of the requests that are signed here.
 API_VERSION = "2021-12-02"
 
 AZURE = "TAILRACE_TEST_AZURE"
@@ -44,7 +44,7 @@ HOW_GCS = f"go install github.com/fsouza/fake-gcs-server@latest, or set {GCS}=ht
 
 
 def program(name: str) -> str | None:
-    """Where an emulator's program is: on the path, or where Go puts what it installs."""
+    """The path of an emulator's program: on the path, or where Go installs."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path.home() / "go" / "bin")])
     return shutil.which(name, path=path)
 
@@ -52,7 +52,7 @@ def program(name: str) -> str | None:
 def asked(
     endpoint: str, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
 ) -> tuple[int, bytes]:
-    """One request below an endpoint; its status and answer."""
+    """Makes one request below an endpoint. Returns its status and answer."""
     parts = urlsplit(endpoint)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
     try:
@@ -70,7 +70,7 @@ class Azurite:
         self.endpoint = endpoint
 
     def place(self) -> AzurePlace:
-        """A new container."""
+        """Makes a new container."""
         name = f"box-{uuid.uuid4().hex[:10]}"
         date = email.utils.formatdate(usegmt=True)
         signed = f"x-ms-date:{date}\nx-ms-version:{API_VERSION}\n/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
@@ -88,7 +88,7 @@ class Azurite:
 
 
 class AzurePlace:
-    """A container. `keys` are what a tailer's file says under `source`, but for the kind."""
+    """A container. `keys` are those of a tailer's file under `source`, but for the kind."""
 
     def __init__(self, endpoint: str, container: str) -> None:
         self.keys: dict[str, Any] = {
@@ -110,7 +110,7 @@ class AzurePlace:
         await obstore.put_async(self._client, key, content)
 
     async def remove(self, key: str) -> None:
-        """Takes it away."""
+        """Removes an object."""
         await obstore.delete_async(self._client, key)
 
 
@@ -121,7 +121,7 @@ class FakeGcs:
         self.endpoint = endpoint
 
     def place(self) -> GcsPlace:
-        """A new bucket."""
+        """Makes a new bucket."""
         name = f"bucket-{uuid.uuid4().hex[:10]}"
         headers = {"Content-Type": "application/json"}
         body = json.dumps({"name": name}).encode()
@@ -145,7 +145,7 @@ class GcsPlace:
         assert status == 200, answer
 
     async def remove(self, key: str) -> None:
-        """Takes it away."""
+        """Removes an object."""
         path = f"/storage/v1/b/{self._bucket}/o/{quote(f'in/{key}', safe='')}"
         status, answer = asked(self._endpoint, "DELETE", path)
         assert status in (200, 204), answer
@@ -176,7 +176,7 @@ def _fake_gcs(port: int) -> list[str]:
 
 
 def _endpoint(variable: str, what: str, name: str, how: str, arguments: Callable[[int], list[str]]) -> Iterator[str]:
-    """That of the environment, or of a program that is started here, and ended."""
+    """The endpoint that the environment names, or that of a program which is started here, and ended."""
     if address := os.environ.get(variable):
         print(f"\n{what}: {address}, from {variable}")
         yield address.rstrip("/")

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-#: What Debian asks before it starts a service; 101 says no.
+#: The program that Debian asks before it starts a service; 101 says no.
 _POLICY = Path("/usr/sbin/policy-rc.d")
 
 

@@ -1,6 +1,5 @@
 """PostgreSQL for tests: a server that the tests of one process share, and servers of a test's own, which may be killed
-and started again with what they had on disk.
-"""
+and started again with their data."""
 
 from __future__ import annotations
 
@@ -82,7 +81,7 @@ class LocalPostgres:
             return False
 
     def run(self, statement: str) -> list[tuple[object, ...]]:
-        """One statement, as the database's owner."""
+        """Runs one statement, as the database's owner."""
         with psycopg.connect(self.address, autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
@@ -94,7 +93,7 @@ class LocalPostgres:
 
 
 def _ordinary_user() -> str | None:
-    """PostgreSQL does not run as root."""
+    """The user that runs the server, since PostgreSQL does not run as root; None: this one."""
     if os.geteuid() != 0:
         return None
     return next(user for user in ("postgres", "nobody") if any(each.pw_name == user for each in pwd.getpwall()))
@@ -102,7 +101,7 @@ def _ordinary_user() -> str | None:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The URL of a real PostgreSQL that the tests of this process share: whoever uses it keeps to a schema of its own
+    """The URL of a real PostgreSQL that the tests of this process share: each test keeps to a schema of its own
     (`postgres_schema`)."""
     if address := os.environ.get(ADDRESS):
         print(f"\nPostgreSQL: {address.rpartition('@')[2]}, from {ADDRESS}")
@@ -142,7 +141,7 @@ class MadeSchemas:
         asyncio.run(bring_up(PostgresOptions(url=self._url(self._template), schema=self.NAME), plan=False))
 
     def new(self) -> str:
-        """The URL of a new one; whoever asks drops it."""
+        """Makes a database. Returns its URL; the caller drops it."""
         name = f"t_{uuid.uuid4().hex}"
         self._execute(f"CREATE DATABASE {name} TEMPLATE {self._template} STRATEGY file_copy")
         return self._url(name)
@@ -163,7 +162,7 @@ class MadeSchemas:
 
 @pytest.fixture(scope="session")
 def made_schemas(postgres_server: str) -> Iterator[MadeSchemas]:
-    """Of the server that the tests of this process share."""
+    """Schemas on the server that the tests of this process share."""
     made = MadeSchemas(postgres_server)
     yield made
     made.close()
@@ -180,7 +179,7 @@ def made_postgres(made_schemas: MadeSchemas) -> Iterator[str]:
 @pytest.fixture
 def own_postgres() -> Iterator[Callable[..., LocalPostgres]]:
     """Starts servers for one test alone, with these lines of configuration: to be killed, filled and locked. Without
-    any it is one as users have it: what it answered is on its disk."""
+    any it is one as users have it: every answered write is on its disk."""
     servers: list[LocalPostgres] = []
 
     def start(*settings: str) -> LocalPostgres:

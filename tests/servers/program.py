@@ -53,7 +53,7 @@ class Program:
         return self._process.pid
 
     def kill(self) -> None:
-        """SIGKILL: what it had not made durable is gone."""
+        """Kills the program with SIGKILL: all that it had not made durable is gone."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -61,12 +61,12 @@ class Program:
         self._end(signal.SIGTERM)
 
     def freeze(self) -> None:
-        """SIGSTOP: connections stay, nothing answers, until `thaw`."""
+        """Stops the program with SIGSTOP: connections stay, nothing answers, until `thaw`."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Lets the program go on, with SIGCONT."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
 

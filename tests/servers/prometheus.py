@@ -70,7 +70,7 @@ class LocalPrometheus:
             raise ValueError(json.load(error).get("error", str(error))) from None
 
     def query(self, expression: str) -> list[Any]:
-        """What an expression is now."""
+        """The value of an expression now."""
         found = self.ask("query", query=expression)
         return [found["result"]] if found["resultType"] == "scalar" else list(found["result"])
 

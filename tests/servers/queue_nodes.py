@@ -1,4 +1,4 @@
-"""Nodes of one queue on a server, under a clock of the test's own, and what stands beside our code."""
+"""Nodes of one queue on a server, under a clock of the test's own, and access to the server beside our code."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class QueueNodes(ABC):
 
     @abstractmethod
     def roll(self, queue: Any) -> Any:
-        """Who polls, as this node counts them."""
+        """Pollers as this node counts them."""
 
     @abstractmethod
     async def silence(self, poller: str) -> None:
-        """It was heard of 80 s ago."""
+        """Has a poller last heard of 80 s ago."""
 
     async def queue(self, *, notify: bool = False, poll: float = 1.0, **said: Any) -> Any:
-        """Another node, open. Beside options of its own it takes those of stores.yaml."""
+        """Opens another node. Beside options of its own it takes those of stores.yaml."""
         config = {name: said.pop(name) for name in [*said] if name in StoresConfig.model_fields}
         queue = self._made(notify, poll, config, **said)
         self._queues.append(queue)
@@ -69,11 +69,11 @@ class PostgresNodes(QueueNodes):
         )
 
     def options(self, url: str = "", **said: Any) -> PostgresQueueOptions:
-        """The way to the schema; by another address where one is given."""
+        """Options that lead to the schema; by another address where one is given."""
         return PostgresQueueOptions(url=url or self.url, schema=self.schema, connections=3, timeout=5, **said)
 
     async def run(self, statement: str) -> list[tuple]:
-        """S. stands for the schema."""
+        """Runs a statement, in which S. stands for the schema."""
         async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
             cursor = await connection.execute(statement.replace("S.", f"{self.schema}.").encode())
             return await cursor.fetchall() if cursor.description else []

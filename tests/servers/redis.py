@@ -1,6 +1,5 @@
 """Redis for tests: a server that the tests of one process share, and servers of a test's own, which may be killed and
-started again with what they had on disk.
-"""
+started again with their data."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ class LocalRedis:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[str]:
-    """The URL of a real Redis that the tests of this process share: whoever uses it keeps to names of its own."""
+    """The URL of a real Redis that the tests of this process share: each test keeps to names of its own."""
     if address := os.environ.get(ADDRESS):
         print(f"\nRedis: {address.rpartition('@')[2]}, from {ADDRESS}")
         yield address
@@ -94,7 +93,7 @@ def own_redis() -> Iterator[Callable[..., LocalRedis]]:
 
 
 def started(*settings: str) -> LocalRedis:
-    """A server of our own, with these arguments of redis-server; whoever asks stops it."""
+    """Starts a server of our own, with these arguments of redis-server; the caller stops it."""
     if why := install("redis-server", "redis-server"):
         none_to_be_had("a real Redis", f"{why}: {HOW}")
     return LocalRedis(*settings)

@@ -21,7 +21,7 @@ AGREE_WITHIN = 30.0
 
 @pytest.fixture(scope="session")
 def redis_cluster() -> Iterator[list[LocalRedis]]:
-    """Its nodes, which the tests of this process share: whoever uses them keeps to names of its own."""
+    """Nodes of one cluster, which the tests of this process share: each test keeps to names of its own."""
     nodes = [started("--cluster-enabled", "yes", "--cluster-node-timeout", "2000") for _ in SLOTS[1:]]
     clients = [redis.Redis(port=node.port) for node in nodes]
     for client, first, end in zip(clients, SLOTS, SLOTS[1:], strict=False):

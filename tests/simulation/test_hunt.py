@@ -1,4 +1,4 @@
-"""Known mistakes are hunted in random worlds, in turns; what was told is kept and not told again."""
+"""Known mistakes are hunted in random worlds, in turns; results are kept, and no world is told again."""
 
 import asyncio
 from pathlib import Path

@@ -42,8 +42,8 @@ def test_without_a_bug_nothing_is_wrong(plan: Plan) -> None:
 
 @pytest.mark.parametrize("name", sorted(BUGS))
 def test_a_planted_bug_is_found(name: str) -> None:
-    """One that breaks a rule of the leases by the promise that it names (and perhaps by others); one that only one
-    promise finds by that alone."""
+    """A mistake that breaks a rule of the leases is found by the promise that it names (and perhaps by others); one
+    that only one promise finds, by that alone."""
     by = BREACHES[name].by if name in BREACHES else ""
     with planted(name):
         if name in BY:

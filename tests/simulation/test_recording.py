@@ -1,4 +1,4 @@
-"""Recordings of what tailers did in a world are kept, and compared with what another version of them does."""
+"""Records of tailers' messages in a world are kept, and compared with those of another version."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_same_version_is_the_same_in_any_process_and_a_mistake_is_not(
     assert main(SimulateOptions(seeds=3, jobs=1, against=before)) == 0
     said = capsys.readouterr().out
     assert "2 the same in every message" in said
-    assert "1 more were not recorded" in said
+    assert "1 more that the earlier run did not record" in said
     # When another one is, whose tailers pass what has not ended, then what they did differs
     mistaken = SimulateOptions(seeds=1, jobs=1, bug="frontier is off by one", shrink=False, against=before)
     [other] = asyncio.run(simulate(mistaken, lambda done, total, wrong: None))
@@ -58,7 +58,7 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path, text: str | None) -> 
     file = tmp_path / "before.jsonl"
     if text is not None:
         file.write_text(text)
-    with pytest.raises(UserError, match=r"before\.jsonl: .*; expected what `tailrace simulate --record` wrote"):
+    with pytest.raises(UserError, match=r"before\.jsonl: .*; expected a file that `tailrace simulate --record` wrote"):
         read(file)
 
 

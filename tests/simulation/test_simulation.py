@@ -20,7 +20,7 @@ def verdicts(options: SimulateOptions) -> list[Verdict]:
 
 
 def hold(first: int, seeds: int, jobs: int) -> None:
-    """The promises hold in the worlds of these seeds."""
+    """Asserts that the promises hold in the worlds of these seeds."""
     found = verdicts(SimulateOptions(seeds=seeds, first=first, jobs=jobs, shrink=False))
     wrong = [verdict for verdict in found if verdict.wrong]
     assert len(found) == seeds

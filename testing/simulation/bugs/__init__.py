@@ -1,4 +1,4 @@
-"""Mistakes that somebody might make: what the simulation must find. `tailrace simulate --bug NAME` shows it."""
+"""Mistakes that somebody might make, which the simulation must find. `tailrace simulate --bug NAME` shows it."""
 
 from __future__ import annotations
 

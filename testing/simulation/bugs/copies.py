@@ -1,4 +1,5 @@
-"""Mistakes in the streams that the platform keeps for itself: rungs, what is due, and their checkpoints."""
+"""Mistakes in the platform's own streams, the rungs of delays and the streams of due items, and in their
+checkpoints."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def _a_copy_that_runs_is_passed() -> Bug:
 
 @bug
 def _a_rung_is_trimmed_before_it_commits() -> Bug:
-    """Harmless until the files are put back from a copy of just then."""
+    """A mistake that is harmless until the files are put back from a copy of just then."""
 
     async def step(self: Mover, rung: Rung) -> float | None:
         position, sleep = await rung.move()
@@ -50,7 +51,7 @@ def _a_rung_is_trimmed_before_it_commits() -> Bug:
 
 @bug
 def _a_rung_is_trimmed_without_asking() -> Bug:
-    """Harmless until the stores are put back under it."""
+    """A mistake that is harmless until the stores are put back under it."""
 
     async def step(self: Mover, rung: Rung) -> float | None:
         position, sleep = await rung.move()
@@ -66,7 +67,8 @@ def _a_rung_is_trimmed_without_asking() -> Bug:
 @bug
 @contextlib.contextmanager
 def _what_is_due_is_trimmed_without_asking() -> Iterator[None]:
-    """With the start of the stores, which forgets checkpoints that are not of their log, it would do no harm."""
+    """A mistake that needs stores which believe every checkpoint: at their start they would forget those of another
+    log."""
     real = Checkpoint.tell
 
     async def tell(self: Checkpoint, *, asked: bool = False) -> None:

@@ -33,7 +33,7 @@ def _a_writer_that_ended_leaves_its_memory_as_it_was() -> Bug:
             reload(self, connection)
 
     async def close(self: SqliteQueue) -> None:
-        """What memory says of the file is believed when it is opened again."""
+        """Keeps the memory of the file, which is believed when the file is opened again."""
 
     stack = contextlib.ExitStack()
     stack.enter_context(instead(SqliteFile, "_reload", of_file))

@@ -1,5 +1,5 @@
-"""Mistakes that break one rule of the leases each, and no other (docs/leases.md): what one could leave out of the
-line of code that keeps it."""
+"""Mistakes that break one rule of the leases each, and no other (docs/leases.md): the line of code that keeps the rule
+lacks a part."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ..planting import Bug, breaks, instead
 
 @breaks("L16", by="early")
 def _n_of_a_copy_is_ignored() -> Bug:
-    """And the time in its row, which would keep it from starting early."""
+    """Ignores `n`, and the time in its row too, which would keep the copy from starting early."""
     real, real_starts = rules.copy_finds, rules.starts
 
     def finds(row: Any, n: int, epoch: int, known: Any = None) -> CopyVerdict:

@@ -1,4 +1,4 @@
-"""Mistakes with order, with adoption, with what waits for its time, and with a function that is broken."""
+"""Mistakes with order, with adoption, with delays, and with a function that is broken."""
 
 from __future__ import annotations
 

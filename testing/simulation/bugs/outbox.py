@@ -1,4 +1,4 @@
-"""Mistakes of whoever carries the rows of an outbox."""
+"""Mistakes of a tailer that carries the rows of an outbox."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _a_row_that_is_carried_twice_is_two_workloads() -> Bug:
 @bug
 def _a_relay_removes_nothing() -> Bug:
     async def remove(self: SimOutbox, places: Any) -> None:
-        """They stay."""
+        """Leaves the rows there."""
 
     return instead(SimOutbox, "remove", remove)
 

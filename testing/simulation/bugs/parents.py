@@ -63,7 +63,7 @@ def _what_a_thread_ran_is_still_timed_when_it_is_over() -> Bug:
 
 @breaks("L7", by="unexplained")
 def _a_deadline_waits_for_the_event_loop() -> Bug:
-    """As it would, if it came with the work and not on control."""
+    """Delivers a deadline on the event loop, as if it came with the work and not on control."""
 
     def soon(kernel: Kernel, timer: Timer) -> None:
         kernel.loop.call_soon(kernel.accept, timer)

@@ -43,6 +43,6 @@ def _what_is_redriven_forgets_its_past() -> Bug:
 @bug
 def _what_a_redrive_left_in_the_middle_is_not_finished() -> Bug:
     async def finish(self: DeadLetterDesk) -> None:
-        """Nobody does."""
+        """Finishes nothing."""
 
     return instead(DeadLetterDesk, "_finish", finish)

@@ -1,5 +1,5 @@
 """Mistakes that need not show by two runs at once: in each link of the chain of leases, in sizes, sessions and epochs,
-in rows of the ledger, in what is left over."""
+in rows of the ledger, in leftovers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..planting import Bug, breaks, bug, instead
 
 @breaks("L7", by="beyond its lease")
 def _the_timer_rings_a_second_late() -> Bug:
-    """Less than the margin for it: two at once needs more."""
+    """Adds a second to the timer, less than its margin: two at once would need more."""
     admit, renewed = Deadman.admit, Deadman.renewed
     stack = contextlib.ExitStack()
     stack.enter_context(
@@ -148,7 +148,8 @@ def _a_row_is_made_below_the_checkpoint() -> Bug:
 
 @breaks("L19", by="ledger")
 def _a_copys_fence_is_the_next_of_its_epoch() -> Bug:
-    """Whatever its row had; the rule and the ledger, which would both refuse that, ask for no more."""
+    """Ignores the fence in the row of the copy. The rule and the ledger, which would both refuse that, ask for no
+    more."""
     real, real_running = Epoch.next_fence, rules.running
     stack = contextlib.ExitStack()
     stack.enter_context(instead(Epoch, "next_fence", lambda self, above=0: real(self)))

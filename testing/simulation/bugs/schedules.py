@@ -1,4 +1,4 @@
-"""Mistakes of what runs by the clock."""
+"""Mistakes with schedules, which run work by the clock."""
 
 from __future__ import annotations
 

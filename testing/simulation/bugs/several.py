@@ -52,7 +52,7 @@ def _one_of_several_schedulers_adopts_for_all() -> Bug:
 
 
 def _without_sides(mistake: Bug) -> Bug:
-    """A mistake with what runs where no side came about."""
+    """Plants a mistake where tailers open no session beside their own to a scheduler that runs what they took over."""
 
     async def open(self: Sides, row: Any, found: Any, fences: Any) -> None:
         """Opens none."""
@@ -200,7 +200,7 @@ def _a_tailer_that_changed_schedulers_forgets_what_it_granted() -> Bug:
 
 @bug
 def _owners_go_on_in_a_store_that_was_put_back() -> Bug:
-    """And no scheduler remembers better."""
+    """Leaves owners alone when their store is opened, and has no scheduler remember better."""
     stack = contextlib.ExitStack()
     stack.enter_context(instead(embedded_, "supersede", lambda connection, wall: None))
     stack.enter_context(instead(heights_, "lacks", lambda opened, at, now, remembered: False))

@@ -186,7 +186,7 @@ def _a_park_is_not_written() -> Bug:
     real = Destinations._deliver
 
     async def deliver(self: Destinations, append: Any, ways: Any, batch: Any) -> None:
-        """Says of parks that they are there."""
+        """Marks parks as done without appending them."""
         for each in batch:
             if each.leg.way is Way.PARK:
                 each.leg = each.leg._replace(step=Step.DONE)

@@ -22,7 +22,7 @@ _RULE = re.compile(r"^(### (L\d+): .*?^- \*Broken by:\* )[^\n]*$", re.MULTILINE 
 
 
 def rules() -> list[str]:
-    """The rules of the page that have a line for their mistakes, in its order."""
+    """The rules that have a line for their mistakes on the page, in its order."""
     return [found[2] for found in _RULE.finditer(PAGE.read_text(encoding="utf-8"))]
 
 

@@ -33,7 +33,7 @@ from ..planting import Bug, bug, instead
 
 @bug
 def _an_addition_knows_its_tree_from_before_the_seal() -> Bug:
-    """As it would, if it read its job's row in another transaction than it writes in."""
+    """Reads the row of the job in another transaction than it writes in."""
     real, read = trees_._find, dict[tuple[int, str, str], Any]()
 
     def find(connection: Any, tree: str, name: str) -> Any:
@@ -156,7 +156,7 @@ def _an_item_that_has_another_life_counts_as_failed_still() -> Bug:
 
 @bug
 def _the_end_of_a_former_life_ends_its_item() -> Bug:
-    """As it would, if an item were known by a number of its own, and not by its life."""
+    """Knows an item by a number of its own, and not by its life."""
     real = settle_with_jobs
 
     def settle(connection: Any, memory: Any, fence: int, succeeded: Any, others: Any, now: int) -> list[str]:
@@ -210,7 +210,7 @@ def _a_result_that_is_taken_apart_in_steps_loses_all_but_the_first() -> Bug:
 
 @bug
 def _a_result_that_is_taken_apart_in_steps_begins_anew_when_its_store_does() -> Bug:
-    """As it would, if the place where it goes on were not durable."""
+    """Loses the place where the taking apart goes on, as if it were not durable."""
     real = JobMemory.reload
 
     def reload(self: JobMemory, connection: Any) -> None:

@@ -111,7 +111,7 @@ ON_SQLITE = (
 
 
 async def now(value: Any) -> Any:
-    """A value, awaited where it is to be."""
+    """Returns a value, awaited where it is to be."""
     return await value if inspect.isawaitable(value) else value
 
 
@@ -158,7 +158,7 @@ def example(library: str) -> str:
 
 
 async def sign_people_up(program: Path, library: str, database: str) -> list[str]:
-    """Runs the guide's example in processes that are killed; those who are known to be signed up then are answered."""
+    """Runs the guide's example in processes that are killed. Returns the names that were answered as signed up."""
     program.write_text(example(library))
     command = [sys.executable, str(Path(__file__).with_name("signing_up.py")), str(program), database]
     process = await asyncio.create_subprocess_exec(

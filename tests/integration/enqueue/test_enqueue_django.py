@@ -54,7 +54,7 @@ def sign_up(connection: Any, email: str, **options: Any) -> None:
 
 
 def sign_two_up(connection: Any, **options: Any) -> list[str]:
-    """One is rolled back, one is committed; who is a user then."""
+    """Signs two people up, of whom one is rolled back and one is committed. Returns who is a user then."""
     with pytest.raises(ValueError, match="nobody"):
         sign_up(connection, "nobody", **options)
     sign_up(connection, "ann", **options)

@@ -20,7 +20,7 @@ from tailrace.stores.queue.sqlite import queue as sqlite_queue
 from tailrace.stores.sqlite.file import SqliteFile
 
 NOT_UTF8, WITH_NUL = "CAST(x'61ff62' AS TEXT)", "'a' || char(0) || 'b'"
-#: What one column is set to, and words of the reason.
+#: A value of one column, and words of the reason.
 HOSTILE = [
     ("due_at = 9e999", "due_at is inf"),
     ("due_at = -9e999", "due_at is -inf"),
@@ -47,7 +47,7 @@ EVERYBODY = [b'{"to":"one"}', b'{"to":"two"}', b'{"to":"three"}']
 
 
 def written_by_hand(place: Place, *changes: str) -> sqlite3.Connection:
-    """Three rows with a key, and one between each two of them that is changed so."""
+    """Writes three rows with a key, and one between each two of them that is changed so."""
     connection = sqlite3.connect(place.address)
     connection.execute("PRAGMA ignore_check_constraints = 1")
     tailrace.enqueue(connection, MAIL, arguments={"to": "one"}, key="ann")

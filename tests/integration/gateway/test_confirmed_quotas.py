@@ -1,4 +1,4 @@
-"""`tailrace quota apply` waits until those that hold limits say that they have them, and tells who has not."""
+"""`tailrace quota apply` waits until all holders of limits confirm them, and names those that did not."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tailrace.wire.v1.gateway_pb2_grpc import GatewayStub
 
 
 async def run(*arguments: str) -> tuple[int, str, str]:
-    """A command's exit code and what it said; in a thread, since it has an event loop of its own."""
+    """Runs a command in a thread, since it has an event loop of its own. Returns its exit code and its output."""
     result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
     return result.exit_code, result.stdout, result.stderr
 
 
 @contextlib.asynccontextmanager
 async def scheduler(gateway: GatewayServer, name: str) -> AsyncIterator[list[Snapshot]]:
-    """One that watches and confirms, with the snapshots that it applied. It has applied one."""
+    """A scheduler that watches and confirms, with the snapshots that it applied. It has applied one."""
     got: list[Snapshot] = []
     came = asyncio.Event()
 

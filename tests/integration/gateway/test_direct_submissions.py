@@ -1,4 +1,4 @@
-"""Submissions of one machine without gRPC: what is answered is the same, and whoever cannot go that way goes on."""
+"""Submissions of one machine without gRPC: the answers are the same, and a client that cannot go that way uses gRPC."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_direct(client: tailrace.AsyncClient) -> bool:
 
 
 async def submitted_until_direct(client: tailrace.AsyncClient) -> list[str]:
-    """The ids of what it took."""
+    """Submits until a call goes the direct way. Returns the ids of all that it submitted."""
     ids = [(await client.submit("add", a=0)).id]
     while not is_direct(client):
         ids.append((await client.submit("add", a=0)).id)

@@ -1,4 +1,4 @@
-"""Acts of operators: kept with who, from where, what, why, what was before, and how it ended."""
+"""Acts of operators: kept with their author, origin, action and reason, the state before, and the end."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_what_changes_something_is_kept_and_what_only_looks_is_not(
 
 
 def letters(function: str, count: int) -> list[DeadLetter]:
-    """Letters of a function, which nobody redrove yet."""
+    """Letters of a function that nobody has redriven yet."""
     return [
         DeadLetter(f"{function}-{n}", "queue", Kind(function), b"{}", "fatal", "bad", 1, 0, 1.0, 2.0)
         for n in range(count)

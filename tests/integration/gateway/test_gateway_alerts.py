@@ -1,4 +1,4 @@
-"""`tailrace alerts` and `tailrace queue` over a running gateway: what is beyond its level, and what was refused."""
+"""`tailrace alerts` and `tailrace queue` over a running gateway: levels that are passed, and refusals."""
 
 from __future__ import annotations
 

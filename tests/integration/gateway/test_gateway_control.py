@@ -1,4 +1,4 @@
-"""Gates, quotas, the function registry, who watches them; overview, health."""
+"""Gates, quotas, the function registry and its watchers; overview, health."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_configured_quotas_are_set_at_start_and_only_once(stores: Any) -> 
 
 
 class Seen:
-    """Collects snapshots, and wakes whoever waits for one."""
+    """Collects snapshots, and wakes waiters as one comes."""
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []

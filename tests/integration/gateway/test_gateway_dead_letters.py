@@ -44,14 +44,14 @@ def letter(id: str, function: str = "add", **changes: Any) -> DeadLetter:
 
 
 async def claim(stores: Any) -> Leased:
-    """What a tailer would get of the queue now."""
+    """Claims all that a tailer would get of the queue now."""
     cells = {Cell(function, priority): 100 for function in ("add", "send_email") for priority in range(4)}
     leased = await stores.queue.lease(Demand(cells, frozenset(), 100, 1 << 20), 30.0, 0.0)
     return leased or Leased(0, 0.0, [], [], [], [])
 
 
 async def redrive_all(operator: GatewayClient, which: LetterFilter = EVERY, step: int = 2) -> list[Any]:
-    """Every step of a redrive."""
+    """Takes every step of a redrive."""
     rows: list[Any] = []
     after = 0
     while True:

@@ -18,7 +18,7 @@ DEMAND = Demand({Cell(kind.function, 1): 10 for kind in KINDS}, frozenset(), 10)
 
 
 async def failed_item(stores: Any) -> str:
-    """An open tree whose only item failed for good; its workload, of which there is a letter."""
+    """Makes an open tree whose only item failed for good. Returns its workload, of which there is a letter."""
     await stores.jobs.create(TREE, [Feeding(kind, b'{"x":', b"}") for kind in KINDS])
     await stores.jobs.add(TREE.id, "", "call", [JobItem(b'{"x":1}')])
     leased: Leased = await stores.queue.lease(DEMAND, 30.0, 0.0)
@@ -32,7 +32,7 @@ async def failed_item(stores: Any) -> str:
 
 
 async def settled(stores: Any) -> list[str]:
-    """Runs the tree's items well until none is due; the workloads that ran."""
+    """Runs the tree's items well until none is due. Returns the workloads that ran."""
     ran: list[str] = []
     while (leased := await stores.queue.lease(DEMAND, 30.0, 0.0)) is not None:
         ends = [Settle(id, leased.fence, State.SUCCESS, result=b"1") for id in leased.ids]

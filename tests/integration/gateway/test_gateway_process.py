@@ -1,4 +1,4 @@
-"""A gateway in a process of its own: the blocking client, its death, and what it had answered."""
+"""A gateway in a process of its own: the blocking client, the process's death, and the calls that it had answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replays through a gateway: what is asked arrives as it was meant, and what is said comes back whole."""
+"""Replays through a gateway: requests arrive as they were meant, and answers come back whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRESS = Progress(REPLAY, {"succeeded": 3, "delayed": 2, "dead": 1}, "2 in fli
 
 
 class Replays:
-    """Notes what it is asked."""
+    """Replays that note the calls they get."""
 
     def __init__(self) -> None:
         self.asked: list[object] = []

@@ -1,4 +1,5 @@
-"""Schedules through a gateway: kept as they were meant, changed by one at a time, and made what a file says."""
+"""Schedules through a gateway: kept as they were meant, changed by one caller at a time, and made to agree with a
+file."""
 
 from __future__ import annotations
 
@@ -103,7 +104,7 @@ async def test_pause_resume_run_now_and_remove(operator: GatewayClient, schedule
         await operator.change_schedule("nightly", "forget")
 
 
-#: What changes in a good schedule, the error and what it says.
+#: Changes of a good schedule, with the error and its words.
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"function": "ad"}, UnknownFunction, "did you mean 'add'"),
     ({"cron": "0 25 * * *"}, InvalidRequest, 'nightly: cron: "0 25 .*column 3: bad hour "25"'),

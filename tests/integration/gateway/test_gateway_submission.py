@@ -1,4 +1,4 @@
-"""Submission over the wire: what is accepted is in the queue, what is refused leaves nothing."""
+"""Submission over the wire: accepted items are in the queue, refused ones leave nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pausing, resuming and moving tailers through a gateway: what is asked arrives as it was meant."""
+"""Pausing, resuming and moving tailers through a gateway: requests arrive as they were meant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tailrace.wire.gateway import GatewayClient
 
 
 class Tailers:
-    """Notes what it is asked."""
+    """Tailers that note the calls they get."""
 
     def __init__(self) -> None:
         self.asked: list[object] = []

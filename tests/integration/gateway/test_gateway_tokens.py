@@ -168,7 +168,7 @@ async def test_at_the_address_of_certificates_a_token_is_not_enough(door: Door) 
 
 
 async def lasting(address: str, id: str) -> tuple[str, float]:
-    """Waits for a result that does not come: what ended that, and after how long."""
+    """Waits for a result that does not come. Returns the error that ended the wait, and its seconds."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with GatewayClient(address, timeout=30) as caller:

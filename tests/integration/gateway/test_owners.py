@@ -1,4 +1,4 @@
-"""Owners of functions: they see and change what is of their functions, and know nothing of the rest."""
+"""Owners of functions: they see and change everything of their functions, and know nothing of the rest."""
 
 from __future__ import annotations
 

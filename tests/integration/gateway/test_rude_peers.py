@@ -1,4 +1,5 @@
-"""Neighbours that connect and do not behave: they cost a gateway what its bounds say, and are seen in its alerts."""
+"""Neighbours that connect and do not behave: they cost a gateway no more than its bounds, and are seen in its
+alerts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The front door while the queue's store is away: what is accepted gets there, once, in order."""
+"""The front door while the queue's store is away: accepted workloads get there, once, in order."""
 
 from __future__ import annotations
 

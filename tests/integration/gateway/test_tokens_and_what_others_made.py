@@ -1,4 +1,4 @@
-"""Tokens against what others made: its name or its id is no way around the rights to it."""
+"""Tokens against objects that others made: an object's name or its id is no way around the rights to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tailrace.wire.v1 import gateway_pb2 as pb
 
 @pytest.fixture
 async def stores(stores: Any, tmp_path: Path) -> AsyncIterator[Any]:
-    """With schedules too."""
+    """Adds schedules to the stores."""
     file = SqliteFile(tmp_path / "schedules.db", SCHEMA, name="schedules")
     await file.open()
     yield replace(stores, schedules=SqliteSchedules(file))

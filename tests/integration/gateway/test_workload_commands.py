@@ -1,4 +1,4 @@
-"""The commands about workloads against a gateway: what they say, and their exit codes."""
+"""The commands about workloads against a gateway: their output and their exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of stores behind a server only the protocols' methods can be called, with their arguments."""
+"""Calls to stores behind a server: only the protocols' methods can be called, with their arguments."""
 
 from __future__ import annotations
 

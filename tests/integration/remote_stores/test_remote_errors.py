@@ -33,7 +33,7 @@ async def test_what_an_engine_refuses_is_refused_with_its_error_and_message(addr
 
 
 class Failing:
-    """A Results engine that raises what it was given."""
+    """A Results engine that raises the error it was given."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error

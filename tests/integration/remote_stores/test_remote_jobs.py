@@ -19,7 +19,7 @@ from tailrace.testing.conformance.jobs_engine import MOST
 
 
 class Engine:
-    """The queue and its jobs, each as a client of a store server; what is opened again is the server's file."""
+    """The queue and its jobs, each as a client of a store server; `reopen` opens the server's file again."""
 
     def __init__(self, path: Path, clock: ManualClock) -> None:
         self._path = path

@@ -1,4 +1,5 @@
-"""Each store's protocol over a server on loopback, in front of the embedded engines: what goes in comes out."""
+"""Each store's protocol over a server on loopback, in front of the embedded engines: values come out as they went
+in."""
 
 from __future__ import annotations
 

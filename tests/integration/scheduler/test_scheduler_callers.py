@@ -42,14 +42,14 @@ async def scheduler(fleet: Fleet) -> AsyncIterator[SchedulerServer]:
 
 
 class Forgotten(Exception):
-    """A connection is over, and this side does not know why."""
+    """An end of a connection of which this side does not know the reason."""
 
 
 async def hello(
     address: str, session: str, *, resume: bool = False, tailer: bool = False, functions: tuple[str, ...] = ()
 ) -> Any:
-    """The answer to a connection's first frame. Raises what it is refused with: where that comes while the frame is
-    sent, gRPC forgets it, and the next connection hears it."""
+    """Reads the answer to a connection's first frame. Raises its refusal: where that comes while the frame is sent,
+    gRPC forgets it, and the next connection hears it."""
     while True:
         with contextlib.suppress(Forgotten):
             return await first(address, session, resume, tailer, functions)
@@ -157,7 +157,7 @@ async def test_a_workers_pools_serve_only_what_it_may_run(fleet: Fleet, granting
 
 
 async def in_pools(sessions: SchedulerSessions, session: str, pools: list[Any], later: list[Any]) -> None:
-    """A worker's session with these pools, and other ones later, until it ends. Raises what it ends with."""
+    """Runs a worker's session with these pools, and other ones later, until it ends. Raises the error that ends it."""
 
     def named(some: list[Any]) -> list[pb.Pool]:
         return [pb.Pool(name=name, functions=functions, slots=1, limit=1) for name, functions in some]

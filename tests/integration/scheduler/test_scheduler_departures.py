@@ -1,4 +1,5 @@
-"""Connections that break, workers and tailers that leave, a scheduler that drains: what goes on, what comes back."""
+"""Connections that break, workers and tailers that leave, a scheduler that drains: items that go on, and items that
+come back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Calls that wait for the outcome: `execute` answers with it, refuses what cannot run, and cancels when given up."""
+"""Calls that wait for the outcome: `execute` answers with it, refuses functions that cannot run, and cancels when given
+up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scheduler small enough to be told what to do: it grants credit and ends items as a test decides."""
+"""A scheduler small enough to be controlled: it grants credit and ends items as a test decides."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Session:
 
 
 class FakeScheduler:
-    """Serves AttachTailer. `decide` may be replaced at any time; `cells` and `closed` are what credit says."""
+    """A server of AttachTailer. `decide` may be replaced at any time; `cells` and `closed` are told with credit."""
 
     def __init__(self, decide: Decide = lambda flight, index: SUCCESS) -> None:
         self.decide = decide
@@ -136,7 +136,7 @@ class FakeScheduler:
         await self._server.stop(0)
 
     async def restart(self) -> None:
-        """Another scheduler process at the same address: it knows no session."""
+        """Starts another scheduler process at the same address: it knows no session."""
         await self.stop()
         self.sessions.clear()
         await self.start(self.address)

@@ -30,7 +30,7 @@ SHORT = LeaseSizes.of_heartbeat(0.2)
 
 
 class HeldWorker:
-    """Runs what it is given until a test ends it."""
+    """A worker that runs everything it is given until a test ends it."""
 
     def __init__(self, sessions: SchedulerSessions, sizes: LeaseSizes) -> None:
         self.open: dict[str, int] = {}

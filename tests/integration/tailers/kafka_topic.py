@@ -1,4 +1,4 @@
-"""A topic for one test: what goes into it, and what its group knows."""
+"""A topic for one test: its records, and what its group knows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tailrace.stores.log.log import Record
 
 
 class Topic:
-    """A topic with a name that nobody else has, its group, and what goes into it."""
+    """A topic with a name that nobody else has, its records, and its group."""
 
     def __init__(self, kafka):
         self.bootstrap = kafka
@@ -28,7 +28,7 @@ class Topic:
         await self.log.append(self.name, partition, [Record(payload, "", headers) for payload in payloads])
 
     async def committed(self, partition):
-        """What the group knows, as any lag tool would see it."""
+        """The offset that the group has committed, as any lag tool would see it."""
 
         def look():
             consumer = KafkaConsumer(bootstrap_servers=self.bootstrap, group_id=self.name)
@@ -40,7 +40,7 @@ class Topic:
         return await asyncio.to_thread(look)
 
     async def knows(self, partition, position):
-        """Waits until the group knows this."""
+        """Waits until the group knows this offset."""
         async with asyncio.timeout(30):
             while await self.committed(partition) != position:
                 await asyncio.sleep(0.2)

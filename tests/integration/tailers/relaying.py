@@ -23,7 +23,7 @@ from tailrace.tailers.pumps.relay_pump import RelayPump
 from tailrace.tailers.registry import Environment, kind_of
 from tailrace.tailers.resources import Setup
 
-#: Of a batch: the call, and whether the end comes before or after it.
+#: Points of a batch: the call, and whether the end comes before or after it.
 POINTS = [(call, after) for call in ("take", "submit", "set_aside", "remove") for after in (False, True)]
 
 

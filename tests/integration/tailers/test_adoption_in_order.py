@@ -1,4 +1,5 @@
-"""With `order: key` whoever takes a stream over runs nothing of a key beside or before what runs of it."""
+"""Adoption with `order: key`: a tailer that takes a stream over runs no item of a key beside or before one that still
+runs."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ KEYED: dict[str, Any] = {"order": "key", "key": {"record": True}}
 
 
 async def two_keys_adopted(begin: Begin, stores: Any, eventually: Any) -> tuple[Any, Any]:
-    """Two items of each of two keys, whose first ones run when their tailer dies: the place, and the tailer that
+    """Has a tailer die while the first of two items of each of two keys run. Returns the place, and the tailer that
     adopted them."""
     place = await begin(LONG)
     await fill(stores, 4, keys=["a", "a", "b", "b"])

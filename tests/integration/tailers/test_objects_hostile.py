@@ -39,7 +39,7 @@ def any_keys(moto: Moto) -> Any:
 
 
 async def all_of(source: Any, count: int, seen: Read | None = None) -> Read:
-    """So many positions, opened again whenever the source says that it is not connected."""
+    """Reads `count` positions, and opens the source again whenever it says that it is not connected."""
     seen = seen or Read()
     async with asyncio.timeout(20):
         while seen.end < count:

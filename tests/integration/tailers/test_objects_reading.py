@@ -1,4 +1,4 @@
-"""The objects source makes of objects items whose positions stay, whoever dies and whatever the keys are."""
+"""Reading by the objects source: it makes items whose positions stay, however it dies and whatever the keys are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A tailer dies, another one takes its stream over below a real scheduler: what runs goes on and is not run again."""
+"""A tailer dies, another one takes its stream over below a real scheduler: running items go on and are not run
+again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Ends of a tailer's pump: one that needs somebody's hand is shown and tried again, and goes on by itself once
-mended."""
+"""Ends of a tailer's pump that need a person: they are shown, tried again, and over by themselves once mended."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ MISSING = "its tables are not those of this version: run `tailrace store migrate
 
 
 def without_tables(monkeypatch, store, method):
-    """The store refuses this as one whose schema is missing. Returns what says how often, and a way to mend it."""
+    """Has the store refuse, as one whose schema is missing. Returns a count of the refusals, and a way to mend it."""
     there, asked = getattr(store, method), []
 
     async def refuses(*given, **named):

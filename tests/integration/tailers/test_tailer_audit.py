@@ -1,4 +1,5 @@
-"""The running audit of a stream: it adds up while everything happens, and names what a planted bug loses or doubles.
+"""The running audit of a stream: it adds up while everything happens, and names the positions that a planted bug loses
+or doubles.
 
 (That it adds up at the end of every other test of a stream is checked where these are set up, in conftest.py.)
 """
@@ -41,7 +42,7 @@ def every_way(flight, index):
 
 
 def well_again(tailer):
-    """The law of conftest.py is not for a tailer in which a bug was planted."""
+    """Mends the tailer: the law of conftest.py is not for one in which a bug was planted."""
     for part in tailer._pump._partitions.values():
         part.book.missing_count = part.book.doubled_count = 0
     tailer._pump._core.position_audit.unaccounted = lambda *rest: 0

@@ -1,4 +1,4 @@
-"""Bytes of what a tailer sends or writes at once: they are bounded, as a message between two parts is."""
+"""Bytes that a tailer sends or writes at once: they are bounded, as a message between two parts is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUEUE = {"kind": "queue"}
 
 
 class Away:
-    """Stands for a store's call while it is away, and then notes how many bytes each call brought."""
+    """A stand-in for a store's call: it is away at first, then notes how many bytes each call brought."""
 
     def __init__(self, call: Any, size: Any) -> None:
         self._call, self._size = call, size

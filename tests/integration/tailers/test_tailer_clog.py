@@ -27,13 +27,13 @@ from tailrace.wire.v1 import scheduler_pb2 as pb
 LOG = {"kind": "log", "stream": "s"}
 SIZES = LeaseSizes()
 BROKEN = Ended(Outcome.RETRY, "the database is away")
-#: What an outage parks at most: the failures that it takes to see it, and the rest of the worker's last frame.
+#: Items that an outage parks at most: the failures that it takes to see it, and the rest of the worker's last frame.
 BOUND = 45
 QUICK = {"clog": {"first_probe": 0.05, "last_probe": 0.2}}
 
 
 class Worker:
-    """Ends what it is given as `decide` says, at most `limit` at once."""
+    """A worker that ends items as `decide` says, at most `limit` at once."""
 
     def __init__(self, address: str, decide: Callable[[Flight, int], Ended | None], limit: int = 16) -> None:
         self.decide = decide

@@ -19,7 +19,7 @@ SUCCESS = Ended(Outcome.SUCCESS)
 
 @pytest.fixture
 def long_ones(scheduler):
-    """What begins with an l does not end by itself; the rest succeeds."""
+    """Lets items whose payload begins with an l run on, and the others succeed."""
     scheduler.decide = lambda flight, index: None if flight.payloads[index][:1] == b"l" else SUCCESS
     scheduler.allow("f")
     return scheduler
@@ -31,7 +31,7 @@ async def fill(stores, long=2, short=5):
 
 
 async def passed(stores, position):
-    """Waits until the checkpoint is there."""
+    """Waits until the checkpoint is at this position."""
     async with asyncio.timeout(20):
         while (await stores.checkpoints.load("t")).get("0", (0,))[0] != position:
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Due items come back through an ordinary tailer of their own, as what they were."""
+"""Due items come back through an ordinary tailer of their own, unchanged."""
 
 import asyncio
 import time

@@ -1,5 +1,5 @@
-"""Refusals of a broker are a state of the tailer, in words that say what to do; and it goes on by itself when that is
-mended."""
+"""Refusals of a broker are a state of the tailer, in words that say what to do; the tailer goes on by itself when they
+are mended."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""TLS, SASL and ACLs with both clients: who may comes in; who may not is told so, with what to do, is tried again with
-back-off, and goes on by itself when that is mended, with nothing lost."""
+"""TLS, SASL and ACLs with both clients: a tailer with the rights comes in; one without is told so, with what to do, is
+tried again with back-off, and goes on by itself when that is mended, with nothing lost."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def user(name="owner", mechanism="PLAIN", password=None):
 
 
 async def refused(one, eventually, *words):
-    """It says why, and what to do; what the secret is it does not say."""
+    """Asserts that a tailer says why it is refused, and what to do, without its secret."""
     await eventually(lambda: all(word in one.overview().detail for word in words), 60)
     assert one.overview().state == "disconnected"
     assert "secret" not in one.overview().detail

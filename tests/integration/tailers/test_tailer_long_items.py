@@ -14,7 +14,7 @@ from tailrace.stores.log.log import Record
 
 SOURCE = {"kind": "log", "stream": "s"}
 LONG, SHORT, PAYLOAD = 1000, 20_000, 200
-#: Of them, those before the first look at the memory (which fill what the log keeps of its last records), and the bytes
+#: Items before the first look at the memory (which fill what the log keeps of its last records), and the bytes
 #: that each of the others may add to it: its payload alone is two hundred.
 EARLY, GROWTH = 12_000, 10
 #: Seconds: leases of seven. A start anew, where the machine stands for a whole lease, leaves its error and with it the

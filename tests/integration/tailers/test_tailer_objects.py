@@ -1,5 +1,5 @@
-"""The objects source behind a tailer: what cannot be handed out is a dead letter, what is gone is noted, and the audit
-knows every position."""
+"""The objects source behind a tailer: an item that cannot be handed out is a dead letter, an object that is gone is
+noted, and the audit knows every position."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ async def position(stores, partition="0"):
 
 
 class Watcher:
-    """Sees every hand-out and every end; `faults` says what was not in the order of the source, or overlapped."""
+    """A watcher of every hand-out and every end; `faults` lists those that were out of the order of the source, or
+    overlapped."""
 
     def __init__(self, ends):
         self.ends = ends
@@ -40,8 +41,8 @@ class Watcher:
         self.faults = []
 
     def restarted(self):
-        """A session begins: what was done and not yet noted may be repeated, in order. Another tailer goes on, or the
-        same one after it was held up for longer than its lease."""
+        """Notes that a session begins: items that are done and not noted yet may be repeated, in order. Another tailer
+        goes on, or the same one after it was held up for longer than its lease."""
         self.out.clear()
         self.since.clear()
 
@@ -66,7 +67,7 @@ class Watcher:
 
 
 def random_ends(chance):
-    """Success for half of them, and everything else that an item may meet."""
+    """Outcomes at random: success for half of the items, and everything else that an item may meet."""
 
     def ends(position):
         roll = chance.random()

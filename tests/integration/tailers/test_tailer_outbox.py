@@ -1,4 +1,4 @@
-"""Outboxes in SQLite and PostgreSQL: every committed row becomes one item, whatever dies when."""
+"""Outboxes in SQLite and PostgreSQL: every committed row becomes one item, whichever process dies when."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 
 async def relayed(node: Node, business: Business) -> None:
-    """Carries over all that is there."""
+    """Carries over all rows that are there."""
     relay = pump(node, None, business.keys)
     idle = 0
     while idle < 2:  # it pauses also after what another one handed over
@@ -263,7 +263,7 @@ async def test_a_relay_runs_pauses_and_drains_as_a_tailer(node: Node, business: 
 
 
 NOT_UTF8 = "CAST(x'61ff' AS TEXT)"
-#: By engine: what one column of a row is set to, which its table takes, and words of the reason.
+#: By engine: values of one column that its table takes, with words of the reason.
 HOSTILE = {
     "sqlite": [
         (f"key = {NOT_UTF8}", "key is not valid UTF-8"),

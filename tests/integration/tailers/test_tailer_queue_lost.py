@@ -52,7 +52,7 @@ async def test_what_was_lost_runs_before_what_waits(stores, scheduler, start, ev
 
 
 async def status_that(stores, item, fits):
-    """The item's status when it fits."""
+    """Waits until an item's status fits, and returns it."""
     async with asyncio.timeout(20):
         while True:
             [status] = await stores.queue.status([item])

@@ -1,4 +1,4 @@
-"""Two nodes with their state on one Redis: one takes a stream over from the other, and tells what that one kept."""
+"""Two nodes with their state on one Redis: one takes a stream over from the other, with everything that it kept."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Node:
         self.tailer = Tailer(config, Resources(tailers_environment(stores), scheduler.address, parking, SIZES))
 
     async def cut_off(self) -> None:
-        """From now on it reaches its state no more: what it owns it does not give back."""
+        """Cuts the tailer off from its state: it gives nothing back that it owns."""
         server = self.stores.state.ground.server  # type: ignore[attr-defined]
         nowhere = RedisOptions(url="redis://127.0.0.1:1/0")  # type: ignore[arg-type]
         server._server._make = lambda: (nowhere.client(), nowhere.client(waits=1.0))

@@ -36,7 +36,7 @@ async def keep(stores, schedule, now=NOW):
 
 
 async def runs(stores, count, schedule=EVERY):
-    """So many runs of a schedule, at once: by hand, since the stream knows no difference."""
+    """Makes `count` runs of a schedule, at once: by hand, since the stream knows no difference."""
     if await stores.schedules.get(schedule.name) is None:
         await keep(stores, replace(schedule, every=86400.0))
     for n in range(count):

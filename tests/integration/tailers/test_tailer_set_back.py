@@ -1,4 +1,4 @@
-"""A store that is set back while its schedulers live: they remember what it gave, and it holds off."""
+"""A store that is set back while its schedulers live: they remember the claims that it gave, and it holds off."""
 
 from __future__ import annotations
 

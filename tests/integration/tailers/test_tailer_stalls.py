@@ -1,4 +1,5 @@
-"""A store that stalls for longer than a lease: what is out, or over, is not handed out again as soon as it answers."""
+"""A store that stalls for longer than a lease: items that are out, or over, are not handed out again as soon as it
+answers."""
 
 import asyncio
 import contextlib
@@ -23,8 +24,8 @@ QUEUE = {"kind": "queue"}
 
 @pytest.fixture
 async def out(stores, scheduler, start, eventually, monkeypatch):
-    """A tailer with items out, each of a claim of its own: more than are renewed at once. No claim waits for as long
-    as a lease of this test lasts, as none does elsewhere."""
+    """Has a tailer hold items, each of a claim of its own: more than are renewed at once. No claim waits for as long as
+    a lease of this test lasts, as none does elsewhere."""
     monkeypatch.setattr(queue_pump, "LEASE_WAIT", 0.1)
     scheduler.decide = lambda flight, index: None
     scheduler.allow("f")

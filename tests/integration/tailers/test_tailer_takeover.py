@@ -30,7 +30,7 @@ async def settled(eventually, tailer, count):
 
 
 class Watched:
-    """An ownership store that notes what is asked of it, and can be away."""
+    """An ownership store that notes its calls, and can be away."""
 
     def __init__(self, store):
         self.store = store

@@ -20,7 +20,7 @@ async def fill(stores, count, headers=(), key="", payload=b"%d"):
 
 
 def started(scheduler):
-    """The positions that were handed out, in that order."""
+    """The positions that were handed out, in the order of hand-outs."""
     return [int(id_.rsplit("/", 1)[1]) for id_ in scheduler.ids]
 
 

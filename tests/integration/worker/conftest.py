@@ -1,4 +1,4 @@
-"""A scheduler's serving half, small enough to read: it assigns what a test says and keeps what the worker answers."""
+"""A scheduler's serving half, small enough to read: it assigns as a test says and keeps the worker's answers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tailrace.wire.v1 import scheduler_pb2 as pb
 
 FUNCTIONS = str(Path(__file__).with_name("worker_functions.py"))
 POOLS = str(Path(__file__).with_name("worker_pools.py"))
-#: Of tests with programs that functions start: its kill margin of 0.4 s is what they allow a machine that is busy with
-#: others of them.
+#: Heartbeat of tests with programs that functions start: its kill margin of 0.4 s is what they allow a machine that is
+#: busy with others of them.
 HEARTBEAT = 1.0
 SIZES = LeaseSizes.of_heartbeat(HEARTBEAT)
 PLACES = {"pid_alone": "isolated", "stuck_alone": "isolated", "spends_alone": "isolated", "pid_special": "special"}
@@ -260,7 +260,7 @@ async def start() -> AsyncIterator[Start]:
 
 
 class Ticks:
-    """The ticks of what a function started: when it last did something, and whether it still runs."""
+    """The ticks of a program that a function started: when it last did something, and whether it still runs."""
 
     def __init__(self, journal: Any) -> None:
         self._name = journal.name

@@ -35,7 +35,7 @@ class Markup(str):
 
 
 class Seconds(float):
-    """A library's number."""
+    """A number of a library's own class."""
 
     def __le__(self, other: object) -> bool:
         raise RuntimeError("no")
@@ -45,7 +45,7 @@ class Seconds(float):
 
 
 class Unequal:
-    """Never to be compared."""
+    """A value that raises when it is compared."""
 
     def __eq__(self, other: object) -> bool:
         raise RuntimeError("no")
@@ -100,7 +100,7 @@ class Meta(type):
 
 
 class Unnamed(Exception, metaclass=Meta):
-    """Even its class cannot be asked."""
+    """An error whose class cannot be asked either."""
 
 
 class Endless:
@@ -189,7 +189,7 @@ def acts_plain(kind: str) -> Any:
 
 @function
 async def notes(journal: str, note: str, ctx: Context) -> None:
-    """Says how far it is with texts that cannot be sent, and waits to be told to end."""
+    """Notes how far it is with texts that cannot be sent, and waits to be told to end."""
     ctx.progress(note.encode().decode("unicode_escape"))
     ctx.progress(Markup(f"{note.encode().decode('unicode_escape')} two"))
     while not Path(f"{journal}.go").exists():
@@ -210,7 +210,7 @@ async def counts(upto: int) -> int:
 
 @function
 def interrupts_its_thread_later(journal: str, name: str) -> None:
-    """As a time-out library does that forgets to take it back."""
+    """Interrupts its thread later, as a time-out library does that forgets to take it back."""
     ident = threading.get_ident()
 
     def strike() -> None:
@@ -223,7 +223,7 @@ def interrupts_its_thread_later(journal: str, name: str) -> None:
 
 
 def fork(how: str, journal: str) -> int:
-    """Forks, and the fork comes back to who called the function; returns how it ended."""
+    """Forks; the fork comes back to the function's caller. Returns how it ended."""
     child = os.fork()
     if not child:
         Path(f"{journal}.{how}.forked").write_text(str(os.getpid()))
@@ -263,7 +263,8 @@ async def steps(upto: int) -> int:
 
 @function
 async def writes_into_sockets(what: str) -> None:
-    """As a library does that closed a descriptor twice, and writes to whoever has its number now."""
+    """Writes into every socket of the process, as a library does that closed a descriptor twice and uses the number
+    again."""
     for fd in sorted(map(int, os.listdir("/dev/fd"))):  # noqa: PTH208 - what started it may have had many
         with contextlib.suppress(OSError):
             if stat.S_ISSOCK(os.fstat(fd).st_mode):

@@ -1,4 +1,5 @@
-"""Children of functions end with their executor, at the latest when the lease does, whoever else is dead or frozen."""
+"""Children of functions end with their executor, at the latest when the lease does, though other processes are dead or
+frozen."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ async def test_what_a_function_started_ends_at_once_with_its_worker(
 
 @pytest.mark.parametrize("how", WAYS)
 async def test_a_death_is_told_when_nothing_of_it_is_left(start: Any, journal: Any, ticks: Ticks, how: str) -> None:
-    """Whoever hears of it hands the item out again."""
+    """A tailer that hears of the death hands the item out again."""
     scheduler, _ = await start(executors=1)
     executor = await executor_of(scheduler)
     refs = scheduler.assign("starts", {"journal": journal.name, "how": how})
@@ -192,7 +193,7 @@ async def test_a_worker_ends_as_it_is_told_although_its_guard_is_told(apart: Any
 
 
 async def test_a_signal_to_everything_at_once_counts_once(apart: Any, journal: Any) -> None:
-    """As a service manager sends it, or a terminal."""
+    """A service manager, or a terminal, sends the signal to all processes."""
     scheduler, worker = await apart()
     refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
     await journal.until("start n")
@@ -211,7 +212,7 @@ async def test_a_guard_is_not_named_like_what_it_guards(apart: Any) -> None:
 
 
 def _guards() -> list[int]:
-    """Those that this process has as children."""
+    """Guards that are children of this process."""
     mine = [process.pid for process in listed(NO_MARKS) if process.parent == os.getpid() and not process.dead]
     return [pid for pid in mine if _name_of(pid) == "lease-guard"]
 

@@ -1,4 +1,4 @@
-"""Processes that die: what ran in them is a suspect, what waited is handed back, and nobody else is harmed."""
+"""Processes that die: a run in one is a suspect, an item that waited is handed back, and nobody else is harmed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_what_ran_when_its_process_died_is_a_suspect(start: Any, journal: 
 
 @pytest.mark.parametrize("alone", [False, True])
 async def test_what_ended_is_a_suspect_until_its_end_is_told(start: Any, alone: bool) -> None:
-    """Handed back as if it had never started it would end one process after another, for ever."""
+    """An item that is handed back as if it had never started would end one process after another, for ever."""
     scheduler, _ = await start()
     killer = scheduler.assign("ends_and_dies", {}, extras={0: Extra(alone=alone)})
     (end,) = await scheduler.ended(*killer)

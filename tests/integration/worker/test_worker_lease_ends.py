@@ -1,4 +1,4 @@
-"""Leases that end: what is not renewed is stopped before its lease is over, if need be by the kernel."""
+"""Leases that end: a run that is not renewed is stopped before its lease is over, if need be by the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bounds of memory: what wants more than its bound fails by name, alone; who dies tells how much it had."""
+"""Bounds of memory: a run that wants more than its bound fails by name, alone; the death of a process tells how much it
+had."""
 
 from __future__ import annotations
 

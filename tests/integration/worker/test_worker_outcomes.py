@@ -167,7 +167,7 @@ async def test_what_blocks_the_loop_is_the_culprit(start: Any, journal: Any, fun
 
 
 async def test_what_blocks_the_loop_outside_of_a_task_makes_all_that_runs_a_suspect(start: Any, journal: Any) -> None:
-    """Nobody can tell whose callback it is; counted as nobody's, it would come back and block for ever."""
+    """The callback is nobody's; a suspect that is counted as nobody's would come back and block for ever."""
     scheduler, _ = await start(loop_block_limit=0.5)
     neighbour = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
     await journal.until("start n")

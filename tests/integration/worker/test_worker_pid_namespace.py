@@ -1,4 +1,5 @@
-"""With `pid_namespace` the kernel ends what an executor started, whatever that did to hide; all else is as without."""
+"""The option `pid_namespace`: the kernel ends what an executor started, however that hides; all else is as without
+it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ NOBODY = 65_534
 
 @pytest.fixture(scope="module", autouse=True)
 def _system_has_them() -> None:
-    """Skips where there are none, as util-linux finds too."""
+    """Skips the test where there are no namespaces, as util-linux finds too."""
     try:
         pid_namespace_command.check_supported()
     except UserError as error:
@@ -48,14 +49,15 @@ def children_of(pid: int) -> list[int]:
 
 
 def parts_of(launcher: int) -> dict[str, int]:
-    """The processes of an executor in which nothing was started yet, by what they are."""
+    """The processes of an executor in which nothing was started yet, by name."""
     (init,) = children_of(launcher)
     (executor,) = children_of(init)
     return {"launcher": launcher, "init": init, "executor": executor}
 
 
 async def begins_to_hide(scheduler: FakeScheduler, journal: Any, ticks: Ticks) -> list[int]:
-    """A function has started what no list of processes shows to be its own: `env -i setsid`, its parent has ended."""
+    """Has a function start a program that no list of processes shows to be its own: `env -i setsid`, its parent has
+    ended."""
     refs = scheduler.assign("starts", {"journal": journal.name, "how": "hidden"})
     await ticks.begun()
     return refs
@@ -65,7 +67,7 @@ async def begins_to_hide(scheduler: FakeScheduler, journal: Any, ticks: Ticks) -
 
 
 async def test_without_a_namespace_what_hides_goes_on(start: Any, journal: Any, ticks: Ticks) -> None:
-    """As docs/guarantees.md says. When this fails, that is better, and the page is to be changed."""
+    """The page docs/guarantees.md says so. When this fails, that is better, and the page is to be changed."""
     scheduler, worker = await start()
     refs = await begins_to_hide(scheduler, journal, ticks)
     os.kill(worker.executor_pids[0], signal.SIGKILL)
@@ -111,7 +113,7 @@ async def test_what_hides_ends_with_its_lease_although_supervisor_and_guard_are_
 async def test_what_hides_ends_at_once_when_supervisor_and_guard_are_killed(
     apart: Any, journal: Any, ticks: Ticks, frozen: str
 ) -> None:
-    """Also where the executor, or what watches over it, stands still."""
+    """The executor, or the process that watches over it, may stand still meanwhile."""
     scheduler, worker = await apart(pid_namespace=True)
     parts = parts_of(launcher_of(worker))
     await begins_to_hide(scheduler, journal, ticks)
@@ -130,7 +132,7 @@ async def test_what_hides_ends_at_once_when_supervisor_and_guard_are_killed(
 async def test_what_hides_ends_with_an_init_that_is_frozen_at_the_end_of_its_lease(
     start: Any, journal: Any, ticks: Ticks
 ) -> None:
-    """Then the guard does it."""
+    """The guard ends what hides then."""
     scheduler, worker = await start(heartbeat=HEARTBEAT, pid_namespace=True)
     parts = parts_of(worker.executor_pids[0])
     refs = await begins_to_hide(scheduler, journal, ticks)
@@ -190,7 +192,7 @@ async def test_a_death_is_told_as_it_was(start: Any, how: str, cause: str) -> No
 
 @pytest.mark.parametrize("how", ["itself", "worker"])
 async def test_a_death_tells_how_much_memory_there_was(start: Any, journal: Any, how: str) -> None:
-    """Also when the worker ends it: its launcher lives until it knows."""
+    """The worker may end it, too: its launcher lives until it knows."""
     scheduler, worker = await start(pid_namespace=True)
     hoard = {"pieces": 300, "journal": journal.name}
     if how == "itself":
@@ -232,7 +234,7 @@ async def test_a_timeout_that_is_ignored_ends_the_process(start: Any) -> None:
 
 
 async def test_a_signal_to_everything_at_once_lets_runs_end(apart: Any, journal: Any) -> None:
-    """As a service manager sends it to all processes of a unit."""
+    """A service manager sends the signal to all processes of a unit."""
     scheduler, worker = await apart(pid_namespace=True)
     parts = parts_of(launcher_of(worker))
     refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
@@ -293,7 +295,7 @@ def test_somebody_who_is_not_root_gets_one_with_a_user_namespace() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root")
 def test_somebody_whom_the_system_gives_none_says_so(tmp_path: Path) -> None:
-    """In a changed root there are no user namespaces."""
+    """A changed root has no user namespaces."""
     ran = run_as_nobody(f"os.chroot({str(tmp_path)!r})", "/bin/true")
     assert (ran.stderr, ran.returncode) == ("a namespace cannot be made: Operation not permitted\n", REFUSED)
 
@@ -317,6 +319,6 @@ def test_a_launcher_whose_supervisor_has_gone_starts_nothing() -> None:
 
 
 def launcher_of(worker: Child) -> int:
-    """The only one of a worker that is a process of its own."""
+    """The launcher of a worker that is a process of its own, of which there is one."""
     (launcher,) = [pid for pid in children_of(worker.pid) if Path(f"/proc/{pid}/comm").read_text() == "ns-launcher\n"]
     return launcher

@@ -1,4 +1,4 @@
-"""Connections that break and schedulers that forget or are replaced: what goes on, what is stopped."""
+"""Connections that break and schedulers that forget or are replaced: runs that go on, and runs that are stopped."""
 
 from __future__ import annotations
 

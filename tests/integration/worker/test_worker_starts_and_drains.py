@@ -1,4 +1,4 @@
-"""Workers that do not start say why; those that drain finish what runs and leave no process."""
+"""Workers that do not start say why; workers that drain finish all runs and leave no process."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ async def waits(journal: str, name: str = "", ctx: Context = Context()) -> str:
 
 @function
 def stays(journal: str, name: str) -> None:
-    """Does not care that it is cancelled."""
+    """Stays, although it is cancelled."""
     write(journal, f"start {name}")
     while not Path(f"{journal}.go").exists():
         time.sleep(0.01)
@@ -259,7 +259,7 @@ async def starts(journal: str, how: str, returns: bool = False) -> None:
 
 @function
 async def stands() -> dict[str, Any]:
-    """Where it stands among processes."""
+    """The place of the process among others: its ids, and the processes that it sees."""
     own = Path(f"/proc/{os.getpid()}/comm").read_text() == Path("/proc/self/comm").read_text()
     seen = sorted(int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal())
     blocked = [number.name for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())]
@@ -276,7 +276,7 @@ async def stands() -> dict[str, Any]:
 
 @function(timeout=20)
 async def leaves_orphans() -> bool:
-    """Whether nothing stays of those whose parents end before them."""
+    """Whether no processes are left whose parents ended before them."""
     for _ in range(20):
         await (await asyncio.create_subprocess_exec("sh", "-c", "sleep 0.05 &")).wait()
     while any(int(each.name) > os.getpid() for each in Path("/proc").iterdir() if each.name.isdecimal()):
@@ -292,7 +292,7 @@ async def becomes(journal: str) -> None:
 
 @function
 async def blocks_in_callback(journal: str) -> None:
-    """Blocks in what the loop calls for it, which is no task's."""
+    """Blocks in a callback of the loop, which belongs to no task."""
     asyncio.get_running_loop().call_later(0.05, time.sleep, 600)
     await asyncio.sleep(600)
 
@@ -308,7 +308,7 @@ async def blocks_without_alarm(journal: str) -> None:
 
 @function
 async def has_a_timeout_of_its_own() -> str:
-    """One by SIGALRM, which ends what it does in the middle."""
+    """Has a time-out by SIGALRM, which ends its own work in the middle."""
 
     def ring(*_: Any) -> None:
         raise TimeoutError("its own")
@@ -336,7 +336,7 @@ async def blocks_in_child(journal: str) -> None:
 
 @function
 async def ends_and_dies() -> str:
-    """What it left behind ends the process after it ended, before anybody is told."""
+    """Leaves a callback behind that ends the process after the function has ended, before anybody is told."""
     asyncio.get_running_loop().call_soon(os._exit, 3)
     return "done"
 

@@ -15,7 +15,7 @@ from tailrace.model.errors import ConfigError
 
 
 def forbid(monkeypatch: pytest.MonkeyPatch, *calls: str) -> None:
-    """From now on the system refuses these calls, as it does to users that are not root."""
+    """Has the system refuse these calls, as it does to users that are not root."""
 
     def refuses(*_: object, **__: object) -> Any:
         raise PermissionError(13, "Permission denied")

@@ -98,7 +98,7 @@ def test_a_log_is_known_by_where_it_is_and_its_password_is_not_told() -> None:
 
 
 async def _reached(stores: EmbeddedStores, position: int) -> None:
-    """The mover and the tailer of what is due have come so far."""
+    """Sets the checkpoints of the mover and of the tailer of due items."""
     for source, partition in ((SOURCE, "delay.5s"), (DUE, "f")):
         await stores.checkpoints.open(source, 1)
         await stores.checkpoints.commit(source, 1, {partition: Mark(position)})

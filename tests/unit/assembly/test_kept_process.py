@@ -1,4 +1,4 @@
-"""A part that is kept running is started again, whatever fails: its start, or who is told of it."""
+"""A part that is kept running is started again, though its start fails, or the receiver of its news does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS = MetricsSettings(listen="127.0.0.1:0", gateway="127.0.0.1:1")
 
 
 class Parts:
-    """Stands in for `spawn`. Of each start it is given what to raise, or None: then the part begins, and dies at once
+    """Stand-in for `spawn`. Each start is given an error to raise, or None: then the part begins, and dies at once
     while another start is given."""
 
     def __init__(self, *starts: Exception | None) -> None:
@@ -46,8 +46,8 @@ class Parts:
 
 
 class Idle:
-    """Stands in for `subprocess.Popen`: does nothing until it is killed. `told` has what each was told as it began;
-    with `ready` it says that it is."""
+    """Stand-in for `subprocess.Popen`: does nothing until it is killed. `told` has what each was told as it began; with
+    `ready` it says that it is."""
 
     told: list[dict[str, Any]]
     ready = True

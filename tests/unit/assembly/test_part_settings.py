@@ -1,4 +1,4 @@
-"""The settings of parts: what a parent sends is what its child gets, and what fits none is refused."""
+"""The settings of parts: a child gets them as its parent sends them, and settings that fit no part are refused."""
 
 from __future__ import annotations
 

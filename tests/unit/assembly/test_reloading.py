@@ -30,7 +30,7 @@ class World:
         (self.folder / name).write_text(text)
 
     async def look(self, times: int = 1) -> list[list[str]]:
-        """What was declared so far, after so many looks."""
+        """Looks so many times, and returns all that was declared so far."""
         for _ in range(times):
             await self.reloading.look()
         return self.declared

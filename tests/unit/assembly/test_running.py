@@ -11,7 +11,7 @@ from tailrace.assembly.running import Signals, run
 
 
 class Recorder:
-    """A part that says what was done to it; `stuck` names the step that never ends by itself."""
+    """A part that notes its calls; `stuck` names the step that never ends by itself."""
 
     def __init__(self, stuck: str = "") -> None:
         self.steps: list[str] = []

@@ -1,4 +1,5 @@
-"""Folders of tailers' files that are watched: what comes, changes and goes is in force, as the kubelet brings it."""
+"""Folders of tailers' files that are watched: files that come, change and go are in force, as the kubelet brings
+them."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class Volume:
         self.tidy()
 
     def swap(self, files: Mapping[str, str]) -> None:
-        """Another state, whole: up to where the kubelet takes links away."""
+        """Puts another state in place, whole: up to where the kubelet takes links away."""
         self._states += 1
         state = self.folder / f"..2026_11_28_{self._states}"
         state.mkdir()
@@ -47,14 +48,14 @@ class Volume:
                 (self.folder / name).symlink_to(f"..data/{name}")
 
     def tidy(self) -> None:
-        """Takes away the links to what is gone."""
+        """Takes away the links to files that are gone."""
         for path in self.folder.iterdir():
             if path.is_symlink() and not path.exists():
                 path.unlink()
 
 
 class World:
-    """Folders of tailers that are looked at when a test says so, and what was made of them."""
+    """Folders of tailers that are looked at when a test says so, and the tailers that were made of them."""
 
     def __init__(self, *folders: Path, config: Path | None = None) -> None:
         self.made: list[dict[str, str]] = []
@@ -67,7 +68,7 @@ class World:
         return {}
 
     async def look(self, times: int = 2) -> list[dict[str, str]]:
-        """All that was made so far, after so many looks."""
+        """Looks so many times. Returns all that was made so far."""
         for _ in range(times):
             await self.reloading.look()
         return self.made

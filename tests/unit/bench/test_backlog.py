@@ -1,4 +1,4 @@
-"""The scenario `backlog`: what is said of its claims, and that twins are what had been submitted."""
+"""The scenario `backlog`: its report on claims, and twins that are copies of submitted items."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The scenario `due`: what is put in, and what is said of it."""
+"""The scenario `due`: its input and its report."""
 
 import itertools
 from pathlib import Path

@@ -13,9 +13,9 @@ from tailrace.stores.log.log import Bounds, Records
 
 
 class Log:
-    """One partition. `answers` are what becomes of appends: kept, unknown (kept, without an answer), in part (the first
-    record is kept, without an answer) or lost (nothing is, without one); `ends`, if any, are said first when its end is
-    asked."""
+    """A log of one partition. `answers` are the fates of appends: kept, unknown (kept, without an answer), in part (the
+    first record is kept, without an answer) or lost (nothing is, without one); `ends`, if any, are said first when its
+    end is asked."""
 
     def __init__(self, answers=(), ends=()):
         self.records, self.answers, self.said = [], list(answers), list(ends)

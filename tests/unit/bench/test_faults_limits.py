@@ -1,4 +1,4 @@
-"""Limits as the journal shows them, whatever the scheduler believes."""
+"""Limits as the journal shows them, without a word of the scheduler."""
 
 from tailrace.bench.faults.journal import Line
 from tailrace.bench.faults.limits_kept import LimitSeen, seen_of_limits

@@ -179,7 +179,7 @@ def twice(id: str, fence: int = 1) -> list[Line]:
 
 
 def found_of(lines: list[Line], *faults: DoneFault, wall: float = 0.0, owners: Owners | None = None) -> int:
-    """How many duplicates nothing explains."""
+    """Number of duplicates that nothing explains."""
     expected = {line.id: Expected(STREAM if "/" in line.id else QUEUE) for line in lines}
     return judge(lines, expected, faults, owners=owners or Owners(), lease=3.6, settled=1.0, wall=wall).count(
         "unexplained"

@@ -1,4 +1,4 @@
-"""The wire between hosts: what becomes of a packet while wires are broken; and the plan that breaks them."""
+"""The wire between hosts: the fate of a packet while wires are broken; and the plan that breaks them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scenario `plateau`: run whole, small, on a file; what is said of growth, and what is drawn."""
+"""The scenario `plateau`: run whole, small, on a file; its report of growth, and its drawing."""
 
 from pathlib import Path
 

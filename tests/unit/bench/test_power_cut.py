@@ -1,4 +1,4 @@
-"""The scenario `power_cut`: what is said of what was lost, and the disk that is cut off."""
+"""The scenario `power_cut`: its report of losses, and the disk that is cut off."""
 
 import os
 import sys

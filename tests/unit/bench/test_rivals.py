@@ -1,4 +1,4 @@
-"""Rivals: who is chosen, what is missing, how fast a group of processes is, and what submits to it."""
+"""Rivals: the choice of them, missing ones, the speed of a group of processes, and their submitters."""
 
 import importlib.util
 import os
@@ -159,7 +159,7 @@ async def test_a_rival_that_does_nothing_is_not_waited_for(tmp_path: Path, monke
 
 
 async def _nothing() -> None:
-    """The broker knows."""
+    """Returns nothing: the broker knows."""
 
 
 def test_the_picture_tells_how_many_times_the_fastest_is_as_fast():
@@ -189,7 +189,7 @@ def test_waits_are_drawn_below_the_rates_when_both_were_measured():
 
 
 class Server:
-    """Takes what is submitted, and acknowledges one item whenever it is asked what is left."""
+    """A server that takes all submissions, and acknowledges one item whenever it is asked how many are left."""
 
     def __init__(self) -> None:
         self.made, self.noops, self.sent = False, 0, [0.0]

@@ -1,4 +1,4 @@
-"""The scenarios `trees` and `beside_tree`: what is said of claims and of waits."""
+"""The scenarios `trees` and `beside_tree`: their reports of claims and of waits."""
 
 from tailrace.bench import beside_tree, trees
 from tailrace.bench.backlog import Costs

@@ -1,4 +1,5 @@
-"""The command line alone: the tree, exit codes, bad input. What needs a platform is in tests/e2e/test_cli_live.py."""
+"""The command line alone: the tree, exit codes, bad input. Tests that need a platform are in
+tests/e2e/test_cli_live.py."""
 
 import json
 import subprocess

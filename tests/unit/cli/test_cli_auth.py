@@ -1,4 +1,4 @@
-"""`tailrace auth`: what a fleet is made of, and what bad input is told."""
+"""`tailrace auth`: the files of a fleet, and the answers to bad input."""
 
 from __future__ import annotations
 

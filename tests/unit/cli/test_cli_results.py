@@ -17,13 +17,13 @@ class Waiting:
     """A client of a gateway with one workload, which has not started."""
 
     def __init__(self, gateway: str | None) -> None:
-        """Connects to nobody."""
+        """Connects to nothing."""
 
     def __enter__(self) -> Waiting:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is open."""
+        """Closes nothing."""
 
     def result(self, id: str, timeout: float | None) -> Any:
         raise TimeoutError(f"greet {id} has not ended within {timeout:g} seconds")

@@ -1,4 +1,4 @@
-"""`tailrace dead redrive` of what has no letter: items of jobs of whose results nothing could be made."""
+"""Use of `tailrace dead redrive` where there is no letter: for items of jobs of whose results nothing could be made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasons, ids and names that others wrote cannot drive the terminal of whoever reads them."""
+"""Reasons, ids and names that others wrote cannot drive the reader's terminal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Two clocks that may say anything of each other: the one that dates what enters a rung, and the mover's own. Whatever
-they say, nothing leaves early by the mover's clock, nothing is later than its bound and their skew, and hops stay few.
-"""
+"""Two clocks that may differ by any amount: the one that dates records in a rung, and the mover's own. Even so nothing
+leaves early by the mover's clock, nothing is later than its bound and their skew, and hops stay few."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ class Dated(Log):
 
 
 class World:
-    """Rungs over such a log, and what left them: how late each item was, by the mover's clock."""
+    """Rungs over such a log, and the items that left them: how late each was, by the mover's clock."""
 
     def __init__(self, ahead: float, says: bool = True, batch: int = 1024) -> None:
         self.here, self.there = ManualClock(), ManualClock(monotonic=3.0)
@@ -65,7 +64,7 @@ class World:
         self.late: list[float] = []
 
     def park(self, delays: Sequence[float], ahead: float = 0.0) -> None:
-        """By a service whose appends are dated by a clock that much ahead of the log's."""
+        """Parks items by a service whose appends are dated by a clock that is `ahead` seconds ahead of the log's."""
         now = self.here.wall()
         for number, delay in enumerate(delays):
             due = now + delay
@@ -75,7 +74,7 @@ class World:
             self.log.put(stream, [record_of(item, LADDER.latest(due, now))], self.there.wall() + ahead)
 
     async def run(self, steps: Sequence[tuple[float, str, float]] = ()) -> None:
-        """Until all left; at so many seconds after the begin a clock is set."""
+        """Moves items until all have left, and sets clocks at so many seconds after the begin."""
         begin, left = self.here.monotonic(), sorted(steps)
         while True:
             sleep = await self._move()
@@ -109,7 +108,7 @@ class World:
 
 
 def most(delay: float) -> int:
-    """Hops of any chain of at most so many seconds: per rung one less than what makes the next one."""
+    """The most hops of any chain of at most so many seconds: per rung one less than make the next one."""
     return 4 + 5 + 1 + 4 + 5 + 11 + int(delay / DEFAULT_RUNGS[-1]) + 1
 
 

@@ -1,5 +1,5 @@
-"""A delay service that holds what it may: what is new is refused, what is here already and failed again is not, or
-nothing would ever leave it."""
+"""A delay service that is full: new items are refused, items that are here already and failed again are not, or nothing
+would ever leave it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hop table of docs/delay-service.md is what the ladder and the retry policy say.
+"""The hop table of docs/delay-service.md agrees with the ladder and the retry policy.
 
 python tests/unit/delay_service/test_hop_table.py       prints the table to be put there
 """

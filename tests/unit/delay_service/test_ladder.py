@@ -26,7 +26,7 @@ small_ladders = st.lists(st.integers(1, 40), min_size=1, max_size=4, unique=True
 def chain(
     ladder: Ladder, delay: float, late: tuple[float, ...] = (), bound: int = 100_000
 ) -> tuple[list[float], float]:
-    """The waits of an item parked at NOW with a delay, and when it left the ladder; move n comes `late[n]` late."""
+    """Waits of an item parked at NOW with a delay, and when it left the ladder; move n comes `late[n]` late."""
     due, now, waits = NOW + delay, NOW, []
     latest = ladder.latest(due, now)
     lateness = itertools.chain(late, itertools.repeat(0.0))

@@ -1,4 +1,4 @@
-"""A bound on delays that is below what the usual retry policy waits is told at the start."""
+"""A bound on delays that is below the waits of the usual retry policy is told at the start."""
 
 from __future__ import annotations
 

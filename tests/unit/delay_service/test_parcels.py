@@ -1,4 +1,4 @@
-"""Several items as one record: what comes out is what went in, whatever its size; what is no parcel stays itself."""
+"""Several items as one record: they come out as they went in, at any size; a record that is no parcel stays itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trims of a rung, which forget what it moved on: seldom while it moves, at once when it rests."""
+"""Trims of a rung, which forget the records that it moved on: seldom while it moves, at once when it rests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CONFIG = DelayConfig(max_items=1600)  # a sixteenth of it is trimmed at once
 
 
 class Trims(Log):
-    """Notes what is trimmed."""
+    """Streams that note their trims."""
 
     def __init__(self) -> None:
         self.before: list[int] = []

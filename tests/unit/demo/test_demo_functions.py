@@ -1,4 +1,4 @@
-"""Functions of the demo: what they make of a file, and what they write of a run."""
+"""Functions of the demo: their results for a file, and their records of a run."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ def end(word: str, id: str, at: float, subject: str, fence: int = 1, pid: int = 
 
 
 def good() -> list[str]:
-    """One file that succeeds at once with its follow-up, one that is retried, throttled and then succeeds."""
+    """A journal of one file that succeeds at once with its follow-up, and one that is retried, throttled and then
+    succeeds."""
     return [
         start("1", 1.0, FILES[0]),
         "submitted summarise s1 0 0 1.5 10 /lib/a.py",

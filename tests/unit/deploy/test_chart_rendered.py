@@ -35,7 +35,7 @@ def rendered(*options: str, values: str = "") -> dict[tuple[str, str], Any]:
 
 
 def pods_of(found: dict[tuple[str, str], Any]) -> dict[str, Any]:
-    """The templates of pods, by the name of what makes them."""
+    """The templates of pods, by the name of the object that makes them."""
     return {name: each["spec"]["template"] for (_, name), each in found.items() if "template" in each.get("spec", {})}
 
 

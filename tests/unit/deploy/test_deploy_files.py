@@ -1,4 +1,5 @@
-"""Files for installing: image, containers, systemd units and the chart name what there is, and are bounded and safe."""
+"""Files for installing: image, containers, systemd units and the chart name only things that exist, and are bounded and
+safe."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ PARTS = {name: each for name, each in COMPOSE["services"].items() if name not in
 
 
 def parsed(words: Sequence[str]) -> Any:
-    """A line of words as the command line reads it, without doing anything. Raises what a mistake in it raises."""
+    """Parses a line of words as the command line does, without doing anything. Raises the error of a mistake in it."""
     command: Any = typer.main.get_command(app)
     rest = list(words)
     while hasattr(command, "resolve_command"):
@@ -81,7 +82,7 @@ def test_the_image_is_made_of_the_package_and_nothing_else() -> None:
 
 
 def pins(lock: str) -> dict[str, str]:
-    """What a lock says of each distribution: its version and its hashes."""
+    """Pins of a lock by distribution: its version and its hashes."""
     blocks = re.split(r"\n(?=\S)", re.sub(r" \\\n\s+", " ", (ROOT / lock).read_text()))
     return {block.split("==")[0]: block.strip() for block in blocks if "==" in block}
 
@@ -166,7 +167,7 @@ def test_a_unit_runs_a_command_that_there_is_and_is_hardened(path: Path) -> None
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
 def test_systemd_takes_the_unit(path: Path, tmp_path: Path) -> None:
-    """Where systemd is; elsewhere its files are no use."""
+    """The check needs systemd; elsewhere its files are no use."""
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         return

@@ -1,4 +1,4 @@
-"""Certificates of a process: what is taken from a folder, what is refused, and with which words."""
+"""Certificates of a process: files that are taken from a folder, and files that are refused, with the words for it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_list_of_revoked_certificates_is_in_force_where_it_lies_and_must_be_of
 
 
 def looking(folder: Path) -> tuple[Certificates, ManualClock]:
-    """Certificates, and the clock by which they are looked at."""
+    """Opens certificates, with the clock by which they are looked at."""
     clock = ManualClock()
     clock.advance(SYSTEM_CLOCK.wall() - clock.wall())
     found = Certificates(folder, clock)
@@ -84,7 +84,7 @@ def looking(folder: Path) -> tuple[Certificates, ManualClock]:
 
 
 def twice(found: Certificates, clock: ManualClock) -> str:
-    """What is wrong at the second look."""
+    """The trouble that the second look finds."""
     for _ in range(2):
         clock.advance(1.0)
         found.now()
@@ -157,7 +157,7 @@ def test_an_authority_alone_is_who_has_a_token(fleet: Fleet, tmp_path: Path) -> 
 
 
 def test_files_as_cert_manager_mounts_them_are_taken_and_changed_at_once(fleet: Fleet, tmp_path: Path) -> None:
-    """By links: the folder's files lead to a folder that is exchanged as a whole."""
+    """Mounted files are links into a folder that is exchanged as a whole."""
     mount = tmp_path / "mount"
     mount.mkdir()
     for number, name in enumerate(("first", "second")):

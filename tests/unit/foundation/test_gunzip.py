@@ -12,7 +12,7 @@ from tailrace.foundation.gunzip import FIRST, MOST_EMPTY, SLACK, Gunzip, Undecod
 
 
 def content_of(data, feed=7, most=5, ratio=200):
-    """What comes out when it is fed and asked in small pieces."""
+    """Content that comes out when the stream is fed and asked in small pieces."""
     stream, pieces = Gunzip(ratio), []
     for start in range(0, len(data), feed):
         stream.feed(data[start : start + feed])
@@ -74,7 +74,7 @@ def test_what_is_small_may_be_packed_as_tightly_as_it_likes():
 
 
 class Counting:
-    """zlib, with how many members it was given, and how many bytes."""
+    """A stand-in for zlib that counts the members it was given, and their bytes."""
 
     def __init__(self, real):
         self._real, self.members, self.given = real, 0, 0

@@ -1,4 +1,5 @@
-"""Notices in the run directory: who listens where, for as long as it lives; nothing that somebody left or laid out."""
+"""Notices in the run directory: addresses of parts, for as long as they live; no file that somebody left or laid out
+counts."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def test_that_of_a_process_that_was_killed_counts_for_nothing_and_is_removed(run
 
 
 def test_what_was_left_behind_is_removed_by_the_next_one_that_tells(run_dir: RunDir) -> None:
-    """A part that dies again and again, of which nobody asks, fills no directory."""
+    """Otherwise parts that die again and again, and of which nobody asks, would fill the directory."""
     (run_dir.path / "scheduler.0123456789abcdef.notice").write_text(json.dumps(FACTS))
     (run_dir.path / "gateway.0123456789abcdef.notice").write_text("")  # it died before it wrote
     posted = Posted(run_dir, "gateway")
@@ -105,7 +106,7 @@ def test_the_group_may_read_it(tmp_path: Path) -> None:
 
 
 def held(path: Path, content: bytes) -> int:
-    """A file that this process holds, whatever is in it."""
+    """A file that this process holds, with any content."""
     made = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(made, fcntl.LOCK_EX)
     os.write(made, content)

@@ -1,4 +1,4 @@
-"""The client of the object stores: what it is not believed, and what it says in words of its own."""
+"""The client of the object stores: answers that are not believed, and errors in words of its own."""
 
 from __future__ import annotations
 

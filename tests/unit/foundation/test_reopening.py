@@ -1,4 +1,4 @@
-"""A part of which a duty fails is closed and opened again, after pauses that grow; parts end whatever fails."""
+"""A part of which a duty fails is closed and opened again, after pauses that grow; parts end despite any failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tailrace.model.reopening import MOST, WINDOW, Failures
 
 
 class Recorder:
-    """A part that says what was done to it, with one duty; `steps` may raise what `raises` has for them."""
+    """A part that notes its calls, with one duty; `steps` may raise the errors that `raises` has for them."""
 
     def __init__(self, duty: Callable[[], Awaitable[Any]] | None = None) -> None:
         self.duties = Duties("recorder")

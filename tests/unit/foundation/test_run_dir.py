@@ -1,4 +1,4 @@
-"""The run directory: its user's alone, or its group's; and to whom what is on its card is shown."""
+"""The run directory: its user's alone, or its group's; and who is shown the content of its card."""
 
 from __future__ import annotations
 

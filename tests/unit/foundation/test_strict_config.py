@@ -1,4 +1,4 @@
-"""Configuration files: what they may hold, and what bad ones are answered with."""
+"""Configuration files: values that they may hold, and answers to bad ones."""
 
 import os
 import string

@@ -8,7 +8,7 @@ from tailrace.foundation.listener_logs import LONGEST, set_filters, words
 
 
 class ExecuteBatchError(Exception):
-    """By its name gRPC's own."""
+    """An error with the name of gRPC's own."""
 
 
 def test_an_answer_whose_caller_has_gone_is_nothing_to_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""Work that goes on together: one failure ends all, and what waits for it is as it was before."""
+"""Work that goes on together: one failure ends all, and the task that waits for it is as it was before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tailrace.foundation.together import together
 
 
 class Work:
-    """Goes on until a test says otherwise, and notes that it was told to end. It ends with `ends_with` then."""
+    """Work that goes on until a test says otherwise, and notes that it was told to end. It ends with `ends_with`
+    then."""
 
     def __init__(self, ends_with: Exception | None = None, lingers: bool = False) -> None:
         self.began, self.fails, self.cancelled, self.let_go = (asyncio.Event() for _ in range(4))
@@ -54,7 +55,7 @@ async def test_one_that_fails_ends_the_others_and_its_error_is_raised() -> None:
 
 
 async def test_whoever_waited_may_go_on_after_a_failure() -> None:
-    """With `asyncio.TaskGroup` a timeout after that ended in CancelledError on Python 3.11.2."""
+    """A timeout after `asyncio.TaskGroup` ended in CancelledError on Python 3.11.2."""
     work = Work()
     work.fails.set()
     with pytest.raises(ValueError, match="it failed"):

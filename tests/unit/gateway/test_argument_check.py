@@ -1,4 +1,5 @@
-"""The front door's check of arguments: it names what does not fit, and asks for no more than the worker does."""
+"""The front door's check of arguments: it names arguments that do not fit, and asks for no more than the worker
+does."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ BEFORE = Try(1.0, "retry", "answered 503")
 
 
 class OneItem:
-    """A queue that hands out one item, and dead letters: what they are told."""
+    """A queue that hands out one item, and dead letters; both note the calls they get."""
 
     def __init__(self, payload: bytes, attempt: int) -> None:
         self.leased: Leased | None = Leased(7, 30.0, [Kind(CALLBACK)], ["a"], [payload], [attempt])

@@ -1,4 +1,4 @@
-"""Files as they were at a start whose store was away are not applied over what they say by the time it is back."""
+"""Files as they were at a start whose store was away are not applied over their content by the time it is back."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Spool:
         return [FunctionSpec("mail")]
 
     async def remember(self, functions: Sequence[FunctionSpec]) -> None:
-        """It is not asked for again."""
+        """Remembers nothing: nobody asks for it again."""
 
 
 @pytest.fixture(autouse=True)

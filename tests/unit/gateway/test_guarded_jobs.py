@@ -35,7 +35,7 @@ class Trees:
 
 
 async def paged(trees: Trees, limit: int, after: str = "") -> tuple[list[str], str]:
-    """What somebody sees who may read `thumbnail` alone, and where to go on."""
+    """The page that a user sees who may read `thumbnail` alone, and where to go on."""
     token = RIGHTS.set(GrantedRights("ann", (right_of("read:thumbnail"),)))
     try:
         page = await GuardedJobs(cast(Any, trees)).job_page("", after, limit)

@@ -19,7 +19,7 @@ def test_a_try_whose_answer_was_lost_says_how_to_ask_for_the_same_one_again(
     asked: list[tuple[str, str]] = []
 
     class GatewayWithoutAnswer:
-        """Makes the job, and does not answer the first time."""
+        """A gateway that makes the job, and does not answer the first time."""
 
         def retry_job(self, tree: str, id: str, who: str, why: str) -> TreeStatus:
             asked.append((tree, id))

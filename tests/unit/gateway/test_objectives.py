@@ -1,4 +1,4 @@
-"""Objectives: shares of what was counted lately, whoever counts it and however often that began anew."""
+"""Objectives: shares of recent counts, however many processes count and however often they began anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims of signed tokens: what they must say, and which rights come of them."""
+"""Claims of signed tokens: those that a token must have, and the rights that come of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands about quotas, and how they tell what they found, without a gateway."""
+"""Commands about quotas, and the ways in which they tell their findings, without a gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions of quotas: what changes nothing makes none."""
+"""Versions of quotas: a change that changes nothing makes none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tailrace.sdk import found_gateway
 
 
 class AskedClient:
-    """A gateway's client that keeps what it is asked to apply."""
+    """A gateway's client that keeps the changes it is asked to apply."""
 
     def __init__(self) -> None:
         self.applied: list[QuotaChange] = []

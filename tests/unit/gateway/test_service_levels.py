@@ -1,4 +1,4 @@
-"""Service levels: what is beyond them, and what an operator is told of it."""
+"""Service levels: those that are passed, and the words for an operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The snapshot of what is in force never grows beyond one message to a scheduler: more is refused, and says why."""
+"""The snapshot of everything in force never grows beyond one message to a scheduler: more is refused, with the
+reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spool's rule, where a submission goes while the store fails: its table."""
+"""The table of the spool's rule: where a submission goes while the store fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submissions: every bad input is refused whole, naming the workload and what was expected."""
+"""Submissions: every bad input is refused whole, naming the workload and the value that was expected."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tailrace.wire.v1 import gateway_pb2 as pb
 
 
 class Stored:
-    """A queue that keeps what it is given."""
+    """A queue that keeps all items it is given."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []

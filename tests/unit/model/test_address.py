@@ -1,4 +1,4 @@
-"""Addresses: how host:port is read, and what stays on this machine."""
+"""Addresses: how host:port is read, and which addresses stay on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pauses between the tries of what failed."""
+"""Pauses between repeated tries of something that failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callers by certificate: what a name in it says, and which call is for which role."""
+"""Callers by certificate: the meaning of its name, and the calls of each role."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_role_is_given_rights_to_what_it_may_call(role: str) -> None:
     assert set(MEANT[role]) == may <= set(ACTIONS)
 
 
-#: What every role may call, and parts do not call for somebody's work.
+#: Methods that every role may call, and that parts do not call for somebody's work.
 FOR_ALL = ("Gateway/ListFunctions",)
 
 

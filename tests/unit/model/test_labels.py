@@ -1,4 +1,4 @@
-"""Labels of workers, and whether they meet what a function requires."""
+"""Labels of workers, and whether they meet the requirements of a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The arithmetic of leases: whoever was granted one is dead before the granter's wait is over, whatever the clocks."""
+"""The arithmetic of leases: the holder of one is dead before the granter's wait is over, by any clocks within the
+drift."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redrive: which dead letters may be redriven, under which token, and what they bring along."""
+"""Redrive: the dead letters that may be redriven, their tokens, and the past that they bring along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The retry rule: its goldens, its bounds, and what is refused."""
+"""The retry rule: its goldens, its bounds, and policies that are refused."""
 
 from __future__ import annotations
 

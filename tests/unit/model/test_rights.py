@@ -1,4 +1,4 @@
-"""Rights: what nobody granted nobody may, however names look."""
+"""Rights: a right that nobody granted nobody has, however names look."""
 
 from __future__ import annotations
 

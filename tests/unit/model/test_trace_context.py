@@ -1,4 +1,4 @@
-"""Trace context: what W3C calls valid, and a decision that everybody who knows an item comes to."""
+"""Trace context: texts that W3C calls valid, and a decision that everybody who knows an item comes to."""
 
 from __future__ import annotations
 

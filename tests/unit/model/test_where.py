@@ -8,7 +8,7 @@ from tailrace.model.errors import InvalidRequest
 from tailrace.model.seek import Where, where
 
 NOW = 1_790_000_000.0
-#: What a stream of Redis begins a millisecond of that year with: nineteen digits.
+#: First position of a millisecond of that year in a stream of Redis: nineteen digits.
 OF_REDIS = int(NOW * 1000) << 20
 
 

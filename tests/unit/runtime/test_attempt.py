@@ -1,4 +1,4 @@
-"""One assignment → one outcome, whatever a function raises or returns."""
+"""One assignment → one outcome, for anything that a function raises or returns."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_a_freeze_between_computing_and_arming_makes_the_timer_no_later(kernel: 
     )
 )
 def test_whatever_happens_the_timer_never_rings_after_an_earliest_deadline(events: list[tuple[str, float]]) -> None:
-    """What was sent is read now or later; a renewal speaks for all that was sent, read or not."""
+    """Frames are read now or later; a renewal speaks for all that was sent, read or not."""
     kernel = Kernel()
     deadman = Deadman(Relative(kernel.arm, kernel.clock), kernel.clock)
     unread: dict[int, tuple[float, float]] = {}  # number → what its frame says, what holds
@@ -126,7 +126,7 @@ def test_whatever_happens_the_timer_never_rings_after_an_earliest_deadline(event
 
 
 def test_what_is_told_is_never_later_than_what_is_armed_when_it_gets_sooner_and_the_other_way_round() -> None:
-    """So whoever reads it after a death by the timer sees a time that was over."""
+    """A reader after a death by the timer sees a time that was over."""
     steps: list[tuple[str, float]] = []
     deadman = Deadman(lambda at: steps.append(("armed", at)), lambda: 100.0, told=lambda at: steps.append(("told", at)))
     deadman.admit(1, 118.0, 1)

@@ -1,4 +1,5 @@
-"""The end of an executor takes along all that is its own and can be found, and nobody else, whoever has its number."""
+"""The end of an executor takes along all of its own processes that can be found, and no other that got a number of
+theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expiry in an executor: an item is late or it is not, whatever the clock says a moment later."""
+"""Expiry in an executor: an item is late or it is not, even if the clock says otherwise a moment later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tailrace.testing.clock import ManualClock
 
 
 class Stepping(ManualClock):
-    """A clock that is another one at each look."""
+    """A clock that steps on at each look."""
 
     def __init__(self, step: float) -> None:
         super().__init__()

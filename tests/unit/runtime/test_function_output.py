@@ -1,4 +1,4 @@
-"""Output that cannot be written fails nobody, and what was lost is told."""
+"""Output that cannot be written fails nobody, and lost output is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timer that ends a process: at its time, whatever the process does to its signals, awake or stopped."""
+"""The timer that ends a process: at its time, awake or stopped, whatever the process does to its signals."""
 
 from __future__ import annotations
 

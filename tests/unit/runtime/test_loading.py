@@ -1,4 +1,4 @@
-"""From names to functions; what cannot be loaded says where and why, without a traceback."""
+"""Loading of functions by their names; a failure says where and why, without a traceback."""
 
 from __future__ import annotations
 

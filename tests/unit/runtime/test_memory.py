@@ -14,7 +14,7 @@ from tailrace.runtime.board import Board
 
 @pytest.fixture
 def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[asyncio.AbstractEventLoop, list[str]]]:
-    """A loop that is watched, and what ended."""
+    """A loop that is watched, and a list of how it ended."""
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     monkeypatch.setattr(threading, "__excepthook__", lambda failure: None)
     loop = asyncio.new_event_loop()

@@ -13,7 +13,7 @@ from tailrace.runtime.threads import NO_THREAD, Threads
 
 
 class Bench:
-    """Three threads at most, whose items wait until `go`."""
+    """An engine of three threads at most, whose items wait until `go`."""
 
     def __init__(self) -> None:
         self.go, self.began, self.woken = threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
@@ -40,7 +40,7 @@ class Bench:
 
 @pytest.fixture
 def no_thread(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether none can be started."""
+    """A switch: while it is set no thread can be started."""
     refuses, start = [False], threading.Thread.start
 
     def begin(thread: threading.Thread) -> None:

@@ -1,4 +1,4 @@
-"""The control thread's look: who is overdue, and who is excused since its process stood still."""
+"""The control thread's look: runs that are overdue, and runs that are excused since their process stood still."""
 
 from tailrace.runtime.rules.overdue import LEAST, Overdue
 

@@ -1,4 +1,4 @@
-"""Runs that wait for other work, in a real engine: who runs meanwhile, and how many."""
+"""Runs that wait for other work, in a real engine: the runs that go on meanwhile, and their number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLOTS, THREADS, WAITING = 2, 2, 3
 
 
 class Place:
-    """An engine of two slots and two threads in which three may wait, and what its functions did."""
+    """An engine of two slots and two threads in which three may wait, and a record of its functions' actions."""
 
     def __init__(self) -> None:
         self.running: set[str] = set()  # and not waiting

@@ -1,5 +1,5 @@
-"""A pool of suspects: few processes start at a time, and stay warm for those that follow. A pool of many: who replaces
-an executor that died, and how soon."""
+"""A pool of suspects: few processes start at a time, and stay warm for later items. A pool of many: which process
+replaces an executor that died, and how soon."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FakeProcess:
         self.why = why
 
     def die(self, code: int, overdue: bool = False) -> None:
-        """It is reaped."""
+        """Ends the process, which is reaped."""
         self._told(self, ProcessDeath(code, self.why, overdue=overdue))
 
     def say(self, frame: Any) -> None:
@@ -58,7 +58,7 @@ class FakeProcess:
         self._say(self, Ready())
 
     def end(self) -> None:
-        """Its item succeeds."""
+        """Lets its items succeed."""
         self._say(self, Done(list(self.live), []))
 
 
@@ -87,7 +87,7 @@ def place(pool: Pool, count: int) -> None:
 
 
 async def turns() -> None:
-    """Whatever can happen by itself happens."""
+    """Lets everything happen that can by itself."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -134,7 +134,7 @@ async def test_one_that_ran_all_there_was_waits_for_the_next_and_then_ends(monke
 
 
 async def test_one_whose_lease_was_over_is_replaced_at_once_however_often() -> None:
-    """Its tailer or its scheduler was away: the pool is not broken, and when they are back there is much to do."""
+    """The tailer or the scheduler was away: the pool is not broken, and when they are back there is much to do."""
     pool, process = await of_one()
     for _ in range(8):
         process.die(-signal.SIGKILL, overdue=True)
@@ -154,7 +154,7 @@ async def test_one_that_dies_young_is_replaced_ever_more_slowly() -> None:
 
 
 async def test_one_that_can_no_longer_load_is_replaced_ever_more_slowly() -> None:
-    """Its module was replaced by a broken one while the worker ran: it is told so without taking a processor."""
+    """A broken module has replaced the former one while the worker ran: it is told so without taking a processor."""
     pool, process = await of_one()
     process.die(3)
     [process] = await started(pool)

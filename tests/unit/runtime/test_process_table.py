@@ -1,4 +1,4 @@
-"""The kernel's list of processes, and that an end hits whom it is meant for."""
+"""The kernel's list of processes, and ends that hit the right one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="th
 
 
 def _sleeper(name: str = "sleep", **environment: str) -> subprocess.Popen[bytes]:
-    """Named as it likes; it says when it runs, so that its environment is its own by then."""
+    """Starts a sleeping process of any name; it says when it runs, so that its environment is its own by then."""
     named = f"import pathlib, time; pathlib.Path('/proc/self/comm').write_text({name!r})"
     code = f"{named}; print(flush=True); time.sleep(600)"
     process = subprocess.Popen([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, env=environment)

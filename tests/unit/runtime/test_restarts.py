@@ -1,4 +1,4 @@
-"""Restarts: who dies young again and again is replaced ever more slowly, all others at once."""
+"""Restarts: an executor that dies young again and again is replaced ever more slowly, all others at once."""
 
 from __future__ import annotations
 

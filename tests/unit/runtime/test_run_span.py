@@ -1,4 +1,4 @@
-"""The span of a run: what its function adds is kept within bounds, whatever that is."""
+"""The span of a run: everything that its function adds is kept within bounds."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ steps = st.lists(
 )
 
 
-#: What is said to it, and its numbers.
+#: Strategies for the events that it is told, and for its numbers.
 SAID = (steps, st.sampled_from([Adaptive(), Adaptive(floor=2.0, ceiling=30.0, slow_start=0.0), Adaptive(decrease=0.5)]))
 
 

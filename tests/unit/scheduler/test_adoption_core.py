@@ -1,4 +1,4 @@
-"""Adoption in the core: a dead owner's attempts become the next owner's, case by case."""
+"""Adoption in the core, case by case: a dead owner's attempts become the next owner's."""
 
 from __future__ import annotations
 

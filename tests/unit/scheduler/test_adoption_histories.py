@@ -73,7 +73,7 @@ class Takeovers(RuleBasedStateMachine):
     @rule(data=st.data(), waits=st.booleans())
     @precondition(lambda self: self.running)
     def wait(self, data: st.DataObject, waits: bool) -> None:
-        """A run waits for other work, or goes on, whoever owns it by then."""
+        """Has a run wait for other work, or go on, whichever owner has it by then."""
         some = [data.draw(st.sampled_from(sorted(self.running)))]
         self.bench.core.waits(self.bench.worker, some if waits else [], [] if waits else some, self.bench.now)
         self.bench.core.turn(self.bench.now, WALL)
@@ -88,7 +88,7 @@ class Takeovers(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: self.owner is not None and not self.owner.connected)
     def reopen(self) -> None:
-        """The same session is back: it raises the version, which spoils what others asked."""
+        """Opens the owner's session again, which raises the version and spoils what others asked."""
         assert self.owner is not None
         if self.owner.session in self.bench.core.tailers:
             self.version += 1
@@ -128,7 +128,7 @@ class Takeovers(RuleBasedStateMachine):
 
     @invariant()
     def the_owner_still_waits_for_what_runs(self) -> None:
-        """As long as it is the owner, everything that runs or waits is its and will be told to it."""
+        """An owner, as long as it is one, has everything that runs or waits, and will be told of it."""
         tailer = self.owner
         if tailer is not None and tailer.connected and tailer.session in self.bench.core.tailers:
             here = {item[1] for item in self.bench.worker.open.values() if item[0] is tailer}

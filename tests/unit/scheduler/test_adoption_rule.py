@@ -158,7 +158,7 @@ def steps(world: World, bugs: Bugs) -> Iterator[World]:
 def arrivals(
     world: World, bugs: Bugs, message: tuple[object, ...], rest: frozenset[tuple[object, ...]]
 ) -> Iterator[World]:
-    """What a message does when it arrives."""
+    """Worlds that follow from the arrival of a message."""
 
     def to(**changes: object) -> World:
         return replace(world, story=(*world.story, f"arrives {message}"), **changes)  # type: ignore[arg-type]
@@ -198,7 +198,7 @@ def arrivals(
 
 
 def search(schedulers: int, bugs: Bugs, limit: int = 200_000) -> tuple[int, World | None]:
-    """Every world that can be reached, and the first in which two live."""
+    """Searches every world that can be reached. Returns how many there are, and the first in which two live."""
     first = World(rows=((1, 1, 0),) * schedulers)
     seen = {first}
     todo = [first]
@@ -215,7 +215,7 @@ def search(schedulers: int, bugs: Bugs, limit: int = 200_000) -> tuple[int, Worl
 
 
 def two_live(world: World) -> bool:
-    """The item runs although the taker, who was not told of it, hands it out."""
+    """Whether the item runs although the taker, who was not told of it, hands it out."""
     return len(world.live) + world.dispatched > 1
 
 

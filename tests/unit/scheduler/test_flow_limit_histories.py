@@ -1,4 +1,5 @@
-"""Histories of limits that compose (docs/flow-control.md), against a slow and obvious account of what is out."""
+"""Histories of limits that compose (docs/flow-control.md), against a slow and obvious account of the items that are
+out."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ quotas = st.builds(
 
 
 def payers(quota: Quota, kind: Kind, all_quotas: dict[Any, Quota]) -> str | None:
-    """The obvious account: what of a quota an item of a kind pays; None: nothing of it. `per` tells tenants apart."""
+    """An obvious account: what of a quota an item of a kind pays; None: nothing of it. `per` tells tenants apart."""
     if quota.function and quota.function != kind.function:
         return None
     if quota.downstream and quota.downstream not in CALLS[kind.function]:
@@ -183,7 +184,7 @@ class Composed(RuleBasedStateMachine):
 
     @invariant()
     def nothing_idles_that_could_run(self) -> None:
-        """No slot and no limit is free while an item waits that has room everywhere."""
+        """Checks that no slot and no limit is free while an item waits that has room everywhere."""
         if not hasattr(self, "tailer"):
             return
         room = sum(pool.room for worker in self.workers for pool in worker.pools.values())
@@ -194,7 +195,7 @@ class Composed(RuleBasedStateMachine):
                     assert held, f"{flow.kind} waits with room everywhere"
 
     def teardown(self) -> None:
-        """Without limits, and once all that runs has ended, everything has run."""
+        """Checks that everything has run, without limits, and once all that runs has ended."""
         self.core.apply([], [], [], 3, self.now)
         self.quotas, self.starts = {}, []
         self.step()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from unit.scheduler.test_scheduler_core import SIZES, WALL, core, flight, sent, tailer_of, worker_of
+from unit.scheduler.test_unit_rates import turned
 
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.limits import Quota
@@ -48,6 +49,40 @@ def drive(
             started[kind] += 1
             ends.append((now + runs[kind.function], each))
     return started
+
+
+def test_a_batch_starts_no_more_items_than_its_rate_has_tokens() -> None:
+    made = core()
+    worker, tailer = worker_of(made, limit=100), tailer_of(made)
+    made.apply([], [Quota("a", rate=1.0, burst=3.0)], [], 1, 0.0)
+    # When more come at once than the burst, though there is a slot for each
+    made.push(tailer, flight(1, *[Kind("a")] * 5), 0, 1e9, 0.0)
+    # Then as many start as there are tokens
+    assert len(turned(made, worker, 0.0)) == 3
+
+
+def test_a_bucket_gathers_no_more_than_its_burst_however_long_nothing_starts() -> None:
+    # Given a flow that waits for tokens
+    made = core()
+    worker, tailer = worker_of(made, limit=100), tailer_of(made)
+    made.apply([], [Quota("a", rate=1.0, burst=3.0)], [], 1, 0.0)
+    made.push(tailer, flight(1, *[Kind("a")] * 10), 0, 1e9, 0.0)
+    assert len(turned(made, worker, 0.0)) == 3
+    # When nobody looks for so long that there could be one for each of them, Then a burst starts
+    assert len(turned(made, worker, 100.0)) == 3
+
+
+def test_each_end_makes_room_for_one_that_waits() -> None:
+    # Given a limit of four, and others that wait for room in it
+    made = core()
+    worker, tailer = worker_of(made, limit=100), tailer_of(made)
+    made.apply([], [Quota("a", concurrency=4)], [], 1, 0.0)
+    made.push(tailer, flight(1, *[Kind("a")] * 10), 0, 1e9, 0.0)
+    first, second, third, _ = turned(made, worker, 0.0)
+    # When one ends, Then one starts; and two when two end together
+    for ended in ([first], [second, third]):
+        made.report(worker, Outcomes(ended, {}), 0.0, WALL)
+        assert len(turned(made, worker, 0.0)) == len(ended)
 
 
 def test_a_flow_that_needs_two_limits_is_not_starved_by_those_that_need_one() -> None:

@@ -30,12 +30,12 @@ class Place:
         self.snapshot()
 
     def snapshot(self) -> None:
-        """Control is told anew, as it is whenever anybody pauses anything."""
+        """Applies control anew, as it is whenever anybody pauses anything."""
         self.version += 1
         self.core.apply([], self.quotas, [], self.version, self.now)
 
     def push(self, *tenants: str) -> list[int]:
-        """One item of each tenant; returns what starts."""
+        """Pushes one item of each tenant. Returns those that start."""
         self.number += 1
         self.core.push(
             self.tailer, flight(self.number, *[Kind("a", 2, "", name) for name in tenants]), 0, 1e9, self.now
@@ -51,7 +51,7 @@ class Place:
         return self.turn()
 
     def pass_time(self, seconds: float) -> None:
-        """Seconds pass, with a look every one."""
+        """Lets seconds pass, with a look every one."""
         until = self.now + seconds
         while self.now < until:
             self.now += 1.0

@@ -1,4 +1,5 @@
-"""Frames that cannot be right are refused before anything of them counts, and what is said twice in one counts once."""
+"""Frames that cannot be right are refused before anything of them counts, and an item that is named twice in one counts
+once."""
 
 from __future__ import annotations
 

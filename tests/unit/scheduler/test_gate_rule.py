@@ -1,4 +1,4 @@
-"""Gates: the one that decides, of those that match."""
+"""Gates: of all that match an item, the one that decides."""
 
 from __future__ import annotations
 

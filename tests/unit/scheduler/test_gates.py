@@ -1,4 +1,4 @@
-"""Gates in the scheduler's core: what they give back, and to which sessions they close what."""
+"""Gates in the scheduler's core: the items that they give back, and the cells that they close to which sessions."""
 
 from __future__ import annotations
 

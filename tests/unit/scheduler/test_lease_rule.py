@@ -1,4 +1,4 @@
-"""Leases of flights and workers: what is granted, and from when it counts."""
+"""Leases of flights and workers: their length, and when they begin."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ LOOK = settings(
 
 
 def history(machine: type[RuleBasedStateMachine]) -> Callable[[], None]:
-    """Some hundred histories of a machine, the same ones each time."""
+    """Runs some hundred histories of a machine, the same ones each time."""
 
     def run() -> None:
         run_state_machine_as_test(
@@ -65,7 +65,7 @@ def history(machine: type[RuleBasedStateMachine]) -> Callable[[], None]:
 
 
 def examples(test: Any, strategies: Sequence[Any]) -> Callable[[], None]:
-    """A test of hypothesis with what it was given, each time with the same three hundred examples."""
+    """Runs a test of hypothesis on its strategies, each time with the same three hundred examples."""
     found: Callable[[], None] = settings(LOOK, max_examples=300)(given(*strategies)(test.hypothesis.inner_test))
     return found
 
@@ -97,7 +97,13 @@ MISTAKES = {
         dispatch.Dispatch, "_start", "limit.tokens -= started", "limit.tokens -= 0", composed
     ),
     "a batch may pass a concurrency": Mistake(limit, "take_all", "limit.running > limit.concurrency or ", "", composed),
-    "a batch may pass a rate": Mistake(limit, "take_all", "limit.tokens < 0 or ", "", composed),
+    "a batch may pass a rate": Mistake(
+        limit,
+        "take_all",
+        "limit.tokens < 0 or ",
+        "",
+        limits_stories.test_a_batch_starts_no_more_items_than_its_rate_has_tokens,
+    ),
     "who slept on a limit that is gone sleeps there": Mistake(
         limits.Limits,
         "_nobody_sleeps",
@@ -110,13 +116,29 @@ MISTAKES = {
         "refill",
         "min(self.burst, self.tokens + (now - self.at) * self.rate)",
         "self.tokens + (now - self.at) * self.rate",
-        composed,
+        limits_stories.test_a_bucket_gathers_no_more_than_its_burst_however_long_nothing_starts,
     ),
-    "what ended stays taken": Mistake(limits.Limits, "ended", "limit.running -= count", "limit.running -= 0", composed),
+    "what ended stays taken": Mistake(
+        limits.Limits,
+        "ended",
+        "limit.running -= count",
+        "limit.running -= 0",
+        limits_stories.test_each_end_makes_room_for_one_that_waits,
+    ),
     "what ended is taken off twice": Mistake(
-        limits.Limits, "ended", "limit.running -= count", "limit.running -= min(limit.running, 2 * count)", composed
+        limits.Limits,
+        "ended",
+        "limit.running -= count",
+        "limit.running -= min(limit.running, 2 * count)",
+        limits_stories.test_each_end_makes_room_for_one_that_waits,
     ),
-    "room wakes nobody": Mistake(limits.Limits, "ended", "roomy[limit] = None", "pass", composed),
+    "room wakes nobody": Mistake(
+        limits.Limits,
+        "ended",
+        "roomy[limit] = None",
+        "pass",
+        limits_stories.test_each_end_makes_room_for_one_that_waits,
+    ),
     "what is out is not counted anew": Mistake(limits.Limits, "_anew", "limit.found(count)", "pass", composed),
     "a tenant pays that of each tenant beside its own": Mistake(
         charges.Charges,
@@ -275,7 +297,7 @@ MISTAKES = {
         "put_right",
         "self._fall(used - estimate, now)",
         "pass",
-        history(unit_histories.Measured),
+        unit_stories.test_what_a_run_used_puts_the_limit_right_both_ways,
     ),
     "an estimate that was too high is not put right": Mistake(
         unit_limit.UnitLimit,
@@ -289,7 +311,7 @@ MISTAKES = {
         "_give_back",
         "min(burst, held + max(0.0, min(amount, burst - highest)))",
         "held + amount",
-        history(unit_histories.Measured),
+        bucket_stories.test_what_comes_back_to_a_full_bucket_runs_over,
     ),
     "what was not used comes back although it would have run over": Mistake(
         unit_limit.UnitLimit,
@@ -317,10 +339,14 @@ MISTAKES = {
         "release",
         "if limits.measuring and not sent:",
         "if limits.measuring:",
-        history(unit_histories.Measured),
+        unit_stories.test_whoever_said_nothing_or_was_lost_keeps_its_estimate_and_whoever_never_ran_does_not,
     ),
     "a run that used more pays only once it is asked for": Mistake(
-        limits.Limits, "used", "really, since)", "min(amount, really), since)", history(unit_histories.Measured)
+        limits.Limits,
+        "used",
+        "really, since)",
+        "min(amount, really), since)",
+        unit_stories.test_what_a_run_used_puts_the_limit_right_both_ways,
     ),
     "an item starts with less than it is estimated to use": Mistake(
         unit_limit.UnitLimit, "enough", "held >= min(amount, self.burst)", "held >= 0", history(unit_histories.Measured)
@@ -350,7 +376,11 @@ MISTAKES = {
         unit_stories.test_one_wrong_number_shuts_nobody_out_for_longer_than_an_hour,
     ),
     "who has enough is woken by nobody": Mistake(
-        sleep.Sleep, "_wake_measured", "woke |= self._rouse(flow, turns)", "pass", history(unit_histories.Measured)
+        sleep.Sleep,
+        "_wake_measured",
+        "woke |= self._rouse(flow, turns)",
+        "pass",
+        unit_stories.test_items_start_by_what_they_are_estimated_to_use,
     ),
     "retries have no budget": Mistake(
         retry_budget.RetryBudget,

@@ -11,8 +11,8 @@ from tailrace.scheduler.sessions import WorkerSession
 
 
 def probing() -> World:
-    """A world whose downstream has closed, and answers again; its time is over, and the item that probes it is assigned
-    and not sent yet."""
+    """Makes a world whose downstream has closed, and answers again; its time is over, and the item that probes it is
+    assigned and not sent yet."""
     world = World(slots=5)
     world.wanted = {A: 20}
     world.verdict = lambda kind, attempt: throttled(after=3.0)
@@ -29,7 +29,7 @@ def probing() -> World:
 
 
 def another_worker(world: World) -> WorkerSession:
-    """The first worker is gone for good, with what it has; another one comes."""
+    """Loses the first worker for good, with all that it has, and attaches another one."""
     former = world.worker
     specs = [FunctionSpec(name, downstreams=calls) for name, calls in CALLS.items()]
     world.worker = world.core.attach_worker("v", "v", world.now)
@@ -41,7 +41,7 @@ def another_worker(world: World) -> WorkerSession:
 
 
 def followed_at_once(world: World) -> None:
-    """One probe alone follows, and it opens the downstream."""
+    """Asserts that one probe alone follows, and opens the downstream."""
     world.takes = 0.2
     before = len(world.started)
     world.run(0.15)

@@ -79,7 +79,7 @@ class World:
         self.core.push(self.tailer, flight, request, SIZES.scheduler, self.now)
 
     def renew(self) -> None:
-        """Both leases, as heartbeats do."""
+        """Renews both leases, as heartbeats do."""
         self.renewals += 1
         request = self.tailer.requests.send(self.now)
         self.core.granted(self.tailer, request, SIZES.scheduler, range(self.number + 1))

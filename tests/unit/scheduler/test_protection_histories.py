@@ -1,5 +1,5 @@
-"""Protection of downstreams under random histories of the whole core: against an account of what is out (FL3, FL12 to
-FL16)."""
+"""Protection of downstreams under random histories of the whole core: against an account of the items that are out
+(FL3, FL12 to FL16)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Protected(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), unsent=st.booleans())
     def lose(self, which: int, unsent: bool) -> None:
-        """A worker is gone for good, with what it has and with what was not sent yet; another one comes."""
+        """Loses a worker for good, with all that it has and was not sent yet, and attaches another one."""
         if unsent:
             self.core.turn(self.now, WALL)
         gone, self.renewals = self.workers[which], self.renewals + 1
@@ -194,7 +194,7 @@ class Protected(RuleBasedStateMachine):
         inspect(self.core, "s", self.now, WALL)
 
     def teardown(self) -> None:
-        """In the end all is well: whatever waits starts, and ends."""
+        """Asserts that all is well in the end: everything that waits starts, and ends."""
         for _ in range(2000):
             waiting = sum([len(room.items) for each in self.core.roster.functions.values() for room in each.rooms])
             if not waiting and not self.out:

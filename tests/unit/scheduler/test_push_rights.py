@@ -1,4 +1,4 @@
-"""Rights of tailers: each kind is asked about where it is named, and what may not be pushed at all is closed."""
+"""Rights of tailers: each kind is checked where it is named, and kinds that may not be pushed at all are closed."""
 
 from __future__ import annotations
 

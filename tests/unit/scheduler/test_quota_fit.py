@@ -1,4 +1,4 @@
-"""The fit of quotas to what is attached and runs now."""
+"""The fit of quotas to the workers that are attached and the items that run now."""
 
 from __future__ import annotations
 

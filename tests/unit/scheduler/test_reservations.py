@@ -1,4 +1,5 @@
-"""Reservations of limits (FL5): nobody keeps empty what it cannot use for long, and nobody starves all the same."""
+"""Reservations of limits (FL5): no flow keeps room empty that it cannot use for long, and no flow starves all the
+same."""
 
 from __future__ import annotations
 

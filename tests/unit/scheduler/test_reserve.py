@@ -1,4 +1,4 @@
-"""Reserves and opportunistic functions in the whole core: who is sure of what, and what is lent (FL18)."""
+"""Reserves and opportunistic functions in the whole core: sure shares, and shares that are lent (FL18)."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ reserves = st.builds(
 
 
 class Reserved(Composed):
-    """The same histories with reserves: limits hold, and nothing idles that could run."""
+    """Histories with reserves: limits hold, and nothing idles that could run."""
 
     @rule(quota=reserves)
     def reserve(self, quota: Quota) -> None:

@@ -87,7 +87,7 @@ class History(RuleBasedStateMachine):
         self.tailers = [tailer_of(self.core, session=name) for name in ("t1", "t2")]
 
     def step(self) -> None:
-        """What a loop turn does: dispatch, send, and take outcomes out."""
+        """Does the work of a loop turn: dispatch, send, and take outcomes out."""
         self.core.turn(self.now, WALL)
         for worker in self.core.workers.values():
             if worker.connected:
@@ -156,7 +156,7 @@ class History(RuleBasedStateMachine):
 
     @rule(worker=live, data=st.data())
     def wait(self, worker: WorkerSession, data: st.DataObject) -> None:
-        """Some of its runs wait for other work, others go on; what was said before may be said again."""
+        """Has some of its runs wait for other work, and others go on; what was said before may be said again."""
         out = self.out[worker.session]
         if not worker.connected or not out:
             return
@@ -273,7 +273,7 @@ class History(RuleBasedStateMachine):
         assert not set(places) & self.ended.keys()
 
     def teardown(self) -> None:
-        """Once faults cease, everything ends."""
+        """Asserts that everything ends, once faults cease."""
         for worker in list(self.core.workers.values()):
             self.core.worker_away(worker, self.now)
         for _ in range(20):

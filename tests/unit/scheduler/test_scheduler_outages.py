@@ -47,7 +47,7 @@ class World:
         return [ref(number, index) for index in range(count)]
 
     def started(self) -> list[int]:
-        """What the worker is sent now, as its refs."""
+        """Refs of the items that the worker is sent now."""
         for tailer in self.core.tailers.values():
             number = tailer.requests.send(self.now)
             self.core.granted(tailer, number, SIZES.scheduler, list(tailer.held.flights))

@@ -49,7 +49,7 @@ class World:
         return ids
 
     def started(self, worker: str) -> dict[str, str]:
-        """What a worker is sent now: the pool of each id."""
+        """Pool of each item that a worker is sent now, by id."""
         self.core.turn(0.0, WALL)
         found = {}
         while (made := self.core.assignment(self.workers[worker], 0.0)) is not None:
@@ -57,7 +57,7 @@ class World:
         return found
 
     def succeed(self, worker: str, count: int, pool: str = "default") -> None:
-        """So many items of a pool end well."""
+        """Lets so many items of a pool end well."""
         there = self.workers[worker]
         refs = [each for each in there.open if there.flights[each >> 10].pool.name == pool][:count]
         assert len(refs) == count

@@ -13,7 +13,7 @@ KINDS = re.compile(
     r"tables?|folders?|cron|topics?|offsets?|buckets?)(?![a-z])",
     re.IGNORECASE,
 )
-#: What the words also mean: gRPC's keyword, what carries sessions, a token bucket, and how errors are written down.
+#: Other meanings of the words: gRPC's keyword, what carries sessions, a token bucket, and how errors are written down.
 MEANT_OTHERWISE = re.compile(
     r"rpc \w+\((stream )?\w+\) returns \(stream \w+\);|serve_streams|wire\.stream import [\w, ]+|connection: Stream|"
     r"_LOG\b|token.?bucket|\bbucket\b",

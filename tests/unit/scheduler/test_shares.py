@@ -46,7 +46,7 @@ class Sourced:
         self.idle = 0.0
 
     def bring(self) -> None:
-        """One claim, or one look at what was read; what it brings goes out as a flight."""
+        """Makes one claim, or one look at what was read; what it brings goes out as a flight."""
         brought: list[Kind] = []
         open_kinds = [kind for kind in self.turns if self.rest[kind] and not self.credit.is_closed(kind)]
         self.turns.rotate(-1)
@@ -69,7 +69,7 @@ class Sourced:
         self.credit.close(self.tailer.closed)
 
     def run(self, seconds: float) -> Counter[Kind]:
-        """Time passes; what started in it."""
+        """Lets time pass. Returns what started in it."""
         before = self.started.copy()
         for step in range(round(seconds / STEP)):
             self.now += STEP

@@ -16,7 +16,7 @@ def running(world: World) -> list[int]:
 
 
 def wait_and_go_on(world: World, times: int) -> None:
-    """All that runs waits for other work, and goes on; so often."""
+    """Has all that runs wait for other work, and go on; so often."""
     refs = running(world)
     for _ in range(times):
         world.core.waits(world.worker, refs, [], world.now)

@@ -27,7 +27,7 @@ def flow_of(owner: Owner, tenant: str = "", rank: int = 0, weight: float = 1.0) 
 
 
 def served(turns: Turns, rounds: int, cost: dict[Flow, float] | None = None) -> Counter[Flow]:
-    """What each flow got, in items, when all of them always have more."""
+    """Number of items that each flow got, when all of them always have more."""
     counts = Counter[Flow]()
     for _ in range(rounds):
         node, flow, bound = turns.next()

@@ -1,4 +1,4 @@
-"""The bucket of a rate in a unit, against one that knew from the start what each run would use."""
+"""The bucket of a rate in a unit, against one that knew from the start the use of each run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ steps = st.lists(
 
 
 def knowing(starts: list[list[float]], now: float) -> float:
-    """What a bucket holds now that was charged what is known by now, when each item started."""
+    """Amount that a bucket holds now that was charged the known use of each item as it started."""
     held, at = BURST, 0.0
     for started, amount in starts:
         held, at = min(BURST, held + (started - at) * RATE) - amount, started
@@ -81,6 +81,16 @@ def test_what_comes_back_of_one_run_counts_where_another_one_comes_back() -> Non
     # And the second: then it would have been full before the third
     limit.put_right(50.0, 0.0, second, 4.0)
     assert limit.holds(4.0) == 90.0
+
+
+def test_what_comes_back_to_a_full_bucket_runs_over() -> None:
+    # Given a run that lasted until the bucket was full again
+    limit = UnitLimit("l", "d", UnitRate("tokens", RATE, BURST), 0.0)
+    since = limit.take(50.0, 0.0)
+    assert limit.holds(10.0) == BURST
+    # When it turns out to have used nothing, Then there is no more than the burst
+    limit.put_right(50.0, 0.0, since, 10.0)
+    assert limit.holds(10.0) == BURST
 
 
 def test_heights_beyond_the_bound_count_as_the_higher_neighbour() -> None:

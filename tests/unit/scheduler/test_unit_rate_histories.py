@@ -1,4 +1,4 @@
-"""Histories of rates in units of one's own (FL20), against a slow and obvious account of what was used."""
+"""Histories of rates in units of one's own (FL20), against a slow and obvious account of the use."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ said_units = st.dictionaries(st.sampled_from(["tokens", "rows", "other"]), amoun
 
 @dataclass
 class Start:
-    """One start at one unit limit: what it was estimated at, and what is known since."""
+    """One start at one unit limit: its estimate, and its use as known since."""
 
     at: float
     estimate: float
@@ -55,7 +55,7 @@ class Start:
 
 
 def counts(quota: Quota, kind: Kind) -> str | None:
-    """The obvious account: which value of a quota an item of a kind pays; None: it does not."""
+    """An obvious account: which value of a quota an item of a kind pays; None: it does not."""
     if quota.function and quota.function != kind.function:
         return None
     if quota.downstream and quota.downstream not in CALLS[kind.function]:
@@ -66,7 +66,7 @@ def counts(quota: Quota, kind: Kind) -> str | None:
 
 
 class Measured(RuleBasedStateMachine):
-    """One tailer and workers that come and go; runs say what they used, or nothing, or are lost or handed back."""
+    """One tailer and workers that come and go; runs say their use, or nothing, or are lost or handed back."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Measured(RuleBasedStateMachine):
         self.tailer.succeeded, self.tailer.ended = [], {}
 
     def started(self, ref: int, item: Any) -> None:
-        """Notes it at each limit that it obviously pays, and that none of them was passed by it."""
+        """Notes a start at each limit that it obviously pays, and checks that it passed none of them."""
         extra, kind = item[EXTRA], item[KIND]
         paid = list(extra.charged) if isinstance(extra, Charged) else []
         self.out[ref] = {}
@@ -179,8 +179,8 @@ class Measured(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, len(QUOTAS) - 1), told=st.lists(amounts, max_size=4))
     def set(self, number: int, told: list[float]) -> None:
-        """An operator takes a quota away, or gives it again; it begins with a full bucket then. Runs that were charged
-        by it say afterwards what they used."""
+        """Takes a quota away, or gives it again, as an operator does; it begins with a full bucket then. Runs that were
+        charged by it say afterwards what they used."""
         if self.quotas.pop(number, None) is None:
             self.quotas[number] = QUOTAS[number]
         self.starts = {key: starts for key, starts in self.starts.items() if key[0] != number}
@@ -192,7 +192,7 @@ class Measured(RuleBasedStateMachine):
 
     @rule()
     def lose(self) -> None:
-        """Whether what ran there used anything is not known: it keeps its estimate."""
+        """Loses a worker. Nobody knows whether its runs used anything: they keep their estimates."""
         self.core.forget_worker(self.worker, self.now)
         self.attach()
         self.step()
@@ -230,7 +230,7 @@ class Measured(RuleBasedStateMachine):
                 assert len(limit._heights) <= MOST_HEIGHTS
 
     def teardown(self) -> None:
-        """Whatever waits starts in the end, in its limits."""
+        """Asserts that everything that waits starts in the end, in its limits."""
         if not hasattr(self, "tailer"):
             return
         for _ in range(4000):

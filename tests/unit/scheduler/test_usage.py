@@ -1,4 +1,4 @@
-"""Usage: what a scheduler counts of who used how much, whatever becomes of the items."""
+"""Usage: a scheduler's counts of who used how much, whatever becomes of the items."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Place:
         self.core.report(self.worker, Outcomes([], {ref: Ended(2, "no") for ref in refs}), self.now, self.wall)
 
     def told(self) -> list[UsageRow]:
-        """Everything until now, as reports tell it."""
+        """Everything until now, in the form of reports."""
         usage = self.core.usage
         usage.cut(self.now, self.wall)
         found: list[UsageRow] = []

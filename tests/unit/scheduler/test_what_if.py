@@ -25,7 +25,7 @@ from .test_usage import Place
 
 
 def recorded(seconds: int, each_second: dict[Kind, int], run: float = 0.1, places: int = 1000) -> Recording:
-    """So many of each kind at the beginning of each second."""
+    """A recording of so many items of each kind at the beginning of each second."""
     kinds = list(each_second)
     found = Recording(TICK, False, kinds, seconds=float(seconds))
     for second in range(seconds):
@@ -125,7 +125,7 @@ def test_a_limit_of_a_downstream_counts_for_who_calls_it() -> None:
 
 
 def test_one_that_is_throttled_keeps_no_place_that_others_need() -> None:
-    """However much of it waits."""
+    """No matter how much of it waits."""
     result = played(recorded(5, {A: 5000, B: 5}), [Quota(tenant="a", rate=10.0)], [])
     assert result.by["f", "b"].delay(0.99, TICK) <= 0.1
 

@@ -1,4 +1,4 @@
-"""The two clients: one takes and says what the other does."""
+"""The two clients: both take and return the same values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core under both clients: what it asks, when it tries again, and what it makes of the answers. No network."""
+"""The core under both clients: its requests, its repeats, and its reading of the answers. No network."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ def test_the_id_of_a_spooled_workload_is_asked_of_every_gateway() -> None:
 
 
 def looked_for(world: World, home: str = "data in /here") -> Found:
-    """What the client found, of which it talks from now on."""
+    """The address that the client found, with which it talks from now on."""
     found = Found((ADDRESS,), "it is the default", True, home)
     world.talk = Conversation(found, 10.0, lambda: world.now)
     return found

@@ -1,4 +1,4 @@
-"""Declarations of functions: what may be declared, under which name, and what is refused with a reason."""
+"""Declarations of functions: what may be declared, under which name, and refusals with their reasons."""
 
 from __future__ import annotations
 

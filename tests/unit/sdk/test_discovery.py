@@ -1,4 +1,4 @@
-"""Discovery of the gateway: argument, environment, file, what runs on this machine; in this order."""
+"""Discovery of the gateway: by argument, environment, file, or a part that runs on this machine; in this order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def post(here: Path) -> Iterator[Post]:
-    """Tells of a gateway (or another part) that listens somewhere."""
+    """Posts the address of a gateway, or of another part."""
     place, posted = RunDir(here / "run"), []
     place.open()
 
@@ -160,7 +160,7 @@ def test_of_several_the_one_at_the_default_address_is_meant(post: Post, default:
 def test_where_this_user_listens_at_the_default_address_without_a_notice_that_is_meant(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tunnel to another machine; unless the run directory was chosen."""
+    """The default address may be a tunnel to another machine; unless the run directory was chosen."""
     chosen = {VARIABLE: str(here / f"tailrace-{os.geteuid()}")}
     monkeypatch.setattr(run_dir.tempfile, "gettempdir", lambda: str(here))
     usual = RunDir(Path(chosen[VARIABLE]))

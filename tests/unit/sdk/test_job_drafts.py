@@ -1,4 +1,4 @@
-"""Drafts of trees: what a client is given is a function or its name, or is refused before anything is asked."""
+"""Drafts of trees: a client is given a function or its name; anything else is refused before a request is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another try of a job, as clients ask for it: one that was not answered is asked for again as the same one."""
+"""A retry of a job, as clients ask for it: a request that was not answered is repeated as the same one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments and results on their way through JSON: what fits comes back the same, what does not says why, briefly."""
+"""Arguments and results on their way through JSON: values that fit come back the same, others say why, briefly."""
 
 from __future__ import annotations
 

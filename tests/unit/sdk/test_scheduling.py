@@ -1,4 +1,4 @@
-"""Scheduling by a client: what `schedule` means, and what it says to the gateway. No network."""
+"""Scheduling by a client: the meaning of `schedule`, and its requests to the gateway. No network."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def refused(*args: Any, **said: Any) -> str:
 
 
 def answered(steps: Steps[Any], *replies: Any) -> Any:
-    """What the steps come to when the gateway answers so."""
+    """Result of the steps when the gateway answers so."""
     left = iter(replies)
     next(steps)
     try:

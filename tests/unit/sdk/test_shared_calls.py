@@ -19,7 +19,7 @@ from tailrace.wire.v1 import gateway_pb2 as pb
 
 
 class Gateway:
-    """Takes calls, but none with what it is told to refuse."""
+    """A gateway that takes calls, but none with an item that it is told to refuse."""
 
     def __init__(self, refuses: str = "", away: bool = False) -> None:
         self.calls: list[list[str]] = []

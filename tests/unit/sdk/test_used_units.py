@@ -1,4 +1,4 @@
-"""Amounts that a run says it used (`ctx.used`), and what a function declares of its items."""
+"""Amounts that a run says it used (`ctx.used`), and a function's declarations of its items."""
 
 from __future__ import annotations
 

@@ -10,16 +10,16 @@ from tailrace.testing.simulation.journal import Execution
 from tailrace.testing.simulation.plan import Deed, Fault, Item, Plan
 from tailrace.testing.simulation.plans import plan_of
 from tailrace.testing.simulation.story import Story
-from tailrace.testing.simulation.touching import BREAKS, ROOM
+from tailrace.testing.simulation.unexplained_runs import BREAKS, ROOM
 
 TIMEOUT = 3.0
 HEALING = (*BREAKS, "reset", "pause")
-#: What the executors of the world give a run after its time-out (testing/simulation/overtime.py).
+#: Seconds that the executors of the world give a run after its time-out (testing/simulation/overtime.py).
 GRACE = 2.0
 
 
 def runs(plan: Plan) -> dict[int, list[Execution]]:
-    """The runs of each item in a world in which nothing is wrong."""
+    """Runs of each item in a world in which nothing is wrong."""
     story = Story(plan)
     assert story.tell().wrong == []
     return {each.n: each.executions for each in story.journal.stories.values()}

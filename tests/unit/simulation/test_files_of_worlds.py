@@ -1,4 +1,4 @@
-"""Accidents of the stores' files: a power cut tears what was being written, and a writer that ended is replaced."""
+"""Accidents of the stores' files: a power cut tears an unfinished write, and a writer that ended is replaced."""
 
 import itertools
 from pathlib import Path

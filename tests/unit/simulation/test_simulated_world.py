@@ -189,7 +189,7 @@ def test_the_same_seed_tells_the_same_story_and_another_one_does_not() -> None:
 
 
 class Rows:
-    """A host that writes 1, 2, 3, … one after the other, and what it was told."""
+    """A host that writes 1, 2, 3, … one after the other, and notes the answers."""
 
     def __init__(self, world: World, disk: Disk) -> None:
         self.disk = disk

@@ -1,4 +1,5 @@
-"""A control store that was set back to an older state: whoever knew more than it does now hears of what is in force."""
+"""A control store that was set back to an older state: a watcher that knew a later version hears of the state in
+force."""
 
 from __future__ import annotations
 

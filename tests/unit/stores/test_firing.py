@@ -30,7 +30,7 @@ EVERY = Schedule("s", "f", every=10.0, created_at=NOW)
 
 
 def fired(row, now):
-    """The row after a firing at `now`, and its instants."""
+    """Fires a schedule at `now`. Returns its row after that, and the instants."""
     step = firing(row, now)
     row = row._replace(
         decided=step.decided,

@@ -1,4 +1,4 @@
-"""The rules of jobs, without a store: arguments, shapes, what is next, what is fed."""
+"""The rules of jobs, without a store: arguments, shapes, next steps, feedings."""
 
 from __future__ import annotations
 

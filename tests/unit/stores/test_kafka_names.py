@@ -1,4 +1,4 @@
-"""A stream's name as a topic, and back; what a client's error means."""
+"""A stream's name as a topic, and back; the meaning of a client's errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ends of leases and the times at which items are due, whatever the wall clock does."""
+"""The ends of leases and the times at which items are due, under any jumps of the wall clock."""
 
 from __future__ import annotations
 

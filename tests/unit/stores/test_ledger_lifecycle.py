@@ -1,4 +1,4 @@
-"""The table of a ledger row's moves, whole, and what no write takes back."""
+"""The table of a ledger row's moves, whole, and facts that no write takes back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tailrace.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from tailrace.stores.ledger.lifecycle import may_move, refusal
 
 S, PARKING, PARKED, R, DONE, DEAD = LedgerPlace
-#: Which moves are legal, by whose and from where. Written out, so that a change of the table is a change of two places.
+#: Legal moves, by writer and place before. Written out, so that a change of the table is a change of two places.
 LEGAL: dict[bool, dict[LedgerPlace | None, set[LedgerPlace]]] = {
     True: {None: {S, PARKING, DEAD}, S: {S, PARKING, DONE, DEAD}, PARKING: {PARKING, PARKED, DONE, DEAD}},
     False: {

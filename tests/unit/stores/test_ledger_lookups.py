@@ -1,4 +1,5 @@
-"""Rows of the ledger are looked up by their position: what a copy costs does not grow with what is parked."""
+"""Rows of the ledger are looked up by their position: the cost of a copy does not grow with the number of parked
+items."""
 
 from __future__ import annotations
 

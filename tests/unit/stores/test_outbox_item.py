@@ -1,4 +1,4 @@
-"""A row of an outbox becomes an item, or says what is wrong with it, whoever wrote it."""
+"""A row of an outbox becomes an item, or says what is wrong with it, by any writer."""
 
 from __future__ import annotations
 

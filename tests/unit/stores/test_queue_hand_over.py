@@ -1,4 +1,5 @@
-"""A submission that takes a waiting lease along: whom it may reserve, and that what it brings is never lost."""
+"""A submission that takes a waiting lease along: the leases that it may reserve, and items that are never lost by
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""History: how many ended workloads are kept, by number and by what they take."""
+"""History: how many ended workloads are kept, by number and by size."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 from tailrace.model.claim import State
 from tailrace.stores.queue.lifecycle import LEASED, TERMINAL, WAITING, may_move, next_trigger
 
-#: Which moves are illegal, by the state before. Written out, so that a change of the table is a change of two places.
+#: Illegal moves, by the state before. Written out, so that a change of the table is a change of two places.
 ILLEGAL = {
     **{state: set(State) - {State.ENQUEUED, State.CANCELLED} for state in WAITING},
     State.ENQUEUED: set(),

@@ -1,4 +1,4 @@
-"""Many pollers of one queue cost it what one does; what all see they follow in turn; a slow store is spared.
+"""Many pollers of one queue cost it no more than one; items that all see they follow in turn; a slow store is spared.
 
 In virtual time: a loop that never waits, but jumps to its next timer.
 """

@@ -1,4 +1,4 @@
-"""An audit of the queue counts row by row, in steps: whatever happens between them, each item counts once."""
+"""An audit of the queue counts row by row, in steps: each item counts once, through any changes between the steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripts of the queue in Redis, run by fakeredis: what they index, what a home is trusted with, which servers are
+"""The scripts of the queue in Redis, run by fakeredis: their indexes, their trust in a home, and servers that are
 refused."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GOOD = {"redis_version": "7.0.15", "role": "master", "maxmemory_policy": "noevic
 
 
 class Pretended(FakeAsyncRedis):
-    """fakeredis knows neither INFO nor CONFIG, nor what a script says of itself in its first line."""
+    """A client of fakeredis, which knows neither INFO nor CONFIG, nor the flags in the first line of a script."""
 
     facts = GOOD
     server = RUN

@@ -24,7 +24,7 @@ names = st.text(st.sampled_from("\0\1\2a/é\U0001f600"), max_size=4)
 
 
 class Pretended(FakeAsyncRedis):
-    """fakeredis knows no flags of scripts."""
+    """A client of fakeredis, which knows no flags of scripts."""
 
     async def execute_command(self, *command, **options):
         if command[0] == "EVAL":

@@ -17,7 +17,8 @@ class World:
         self.set = 0.0
 
     def ask(self, *, before: float = 0.0, after: float = 0.0) -> bool:
-        """Whether leases may end behind an answer that took so long before and after the server looked at its clock."""
+        """Asks for the time. Returns whether leases may end behind an answer that took so long before and after the
+        server looked at its clock."""
         asked = self.clock.monotonic()
         self.clock.advance(before)
         moment = int((self.clock.wall() + self.set) * 1e6)

@@ -1,4 +1,4 @@
-"""Lanes and kinds that the closed cells of a demand shut in a queue: exactly what they cover."""
+"""Lanes and kinds that the closed cells of a demand shut in a queue: exactly those that the cells cover."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_a_closed_cell_covers_is_shut_and_nothing_else(
 
 
 PAUSED = Closed("f", reason="paused")
-#: What is closed, and the collections and tenants of f that are pushed all the same.
+#: Closed cells, and the collections and tenants of f that are pushed all the same.
 DROPS = {
     "a collection": ([PAUSED, Closed("f", "c", drop=True)], {("c", ""), ("c", "t"), ("c", "u")}),
     "of a paused source": ([Closed(""), Closed("f", "c", drop=True)], {("c", ""), ("c", "t"), ("c", "u")}),

@@ -1,4 +1,4 @@
-"""A spool forgets what became of an id, and not while the workload may still wait."""
+"""A spool forgets the workload that an id became, but not while that may still wait."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_an_id_of_what_is_due_later_is_known_for_the_retention_from_then_o
     await spool.became([late.id], ["1" * 16])
 
     async def forget() -> bool:
-        """Another one leaves, with which some are forgotten; whether the first one is."""
+        """Has another item leave, with which some are forgotten. Returns whether the first one is."""
         [one] = await spool.add([NewItem(Kind("f"), b"", dedupe_key=f"at {clock.wall()}")])
         await spool.became([one.id], ["2" * 16])
         return await spool.find([late.id]) == [None]

@@ -1,5 +1,5 @@
-"""The queue in a file through clocks that are set and machines that are started anew: what is out is handed out again
-in its time, and what is due is due."""
+"""The queue in a file through clocks that are set and machines that are started anew: items that were out are handed
+out again in their time, and due items are due."""
 
 from __future__ import annotations
 

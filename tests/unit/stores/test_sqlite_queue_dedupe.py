@@ -1,4 +1,4 @@
-"""Large calls in the queue on SQLite: a row for all their tokens, and what many plain items are stored as."""
+"""Large calls in the queue on SQLite: a row for all their tokens, and the rows of many plain items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The queue on SQLite, after many collections and tenants were used once: what a claim and a look cost, counted."""
+"""The queue on SQLite, after many collections and tenants were used once: the cost of a claim and of a look,
+counted."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class Place:
         return [each.id for each in found]
 
     async def claim(self, **changes: Any) -> int:
-        """Claims and settles what it may; how many."""
+        """Claims and settles all that it may. Returns how many."""
         cells = {Cell(name, 2): 1 << 20 for name in ("f", "g")}
         leased = await self.queue.lease(Demand(cells, frozenset({CLOSED}), 1 << 20, 1 << 30), 30.0, 0)
         if leased is None:
@@ -53,7 +54,7 @@ class Place:
         return len(leased.ids)
 
     async def use_once(self) -> None:
-        """Many collections and tenants, of which nothing waits in the end."""
+        """Submits and settles items of many collections and tenants; nothing of them waits in the end."""
         await self.submit(*(Kind("f", 2, f"c{n}", f"t{n}") for n in range(MANY)))
         await self.submit(*(Kind("f", 2, "", f"t{n}") for n in range(MANY)))
         while await self.claim():

@@ -1,4 +1,4 @@
-"""Turns of tenants in SQLite's memory, against a model of them: whatever comes, becomes due, is taken or is closed."""
+"""Turns of tenants in SQLite's memory, against a model of them, as items come, become due, are taken or are closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`state` in stores.yaml: which engine; and what a node leaves behind when it is elsewhere."""
+"""`state` in stores.yaml: the choice of engine; and the files that a node leaves behind when it is elsewhere."""
 
 from __future__ import annotations
 

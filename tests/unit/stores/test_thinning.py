@@ -1,4 +1,4 @@
-"""Fewer ranges: what is far apart stays apart, the order and every range's ends are kept."""
+"""Fewer ranges: those far apart stay apart; the order and every range's ends are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A book is held against the ledger and the dead letters: what left for them is there, or ended there."""
+"""A book is held against the ledger and the dead letters: items that left for them are there, or ended there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stocktaking: every position of a range is in exactly one class, and what is not is named."""
+"""Stocktaking: every position of a range is in exactly one class, and any other is named."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Part:
 
 
 class Source:
-    """Notes what it hears; refuses the first so many times."""
+    """A source that notes the checkpoints it hears; it refuses the first so many."""
 
     def __init__(self, refuses: int = 0) -> None:
         self.heard: list[int] = []
@@ -46,7 +46,7 @@ class Epoch:
         self.renewals, self._taken = 0, taken
 
     async def commit(self, marks: object) -> None:
-        """Durable at once."""
+        """Commits at once, durably."""
 
     async def renew(self) -> None:
         self.renewals += 1
@@ -111,7 +111,7 @@ async def test_one_whose_owner_is_another_by_now_hears_nothing_old():
 
 
 async def test_what_was_passed_a_while_ago_is_told_by_an_owner_that_is_one_still():
-    """The store may have been put back from a copy since, whose checkpoint has not passed it."""
+    """The store may have been put back from a copy since, whose checkpoint has not passed the item."""
     source, part = Source(), Part()
     behind = Checkpoint(source, Epoch(taken=True), {"p": part}, SYSTEM_CLOCK, asyncio.Event(), lambda: None)
     part.frontier = 5
@@ -122,7 +122,7 @@ async def test_what_was_passed_a_while_ago_is_told_by_an_owner_that_is_one_still
 
 
 class Many(Source):
-    """Hears of many partitions at once."""
+    """A source that hears of many partitions at once."""
 
     async def settled_below_each(self, positions):
         self.heard.append(dict(positions))

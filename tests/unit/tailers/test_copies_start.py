@@ -1,4 +1,4 @@
-"""Copies that come due start by compare-and-set of their rows: what this process parked itself, without a read."""
+"""Copies that come due start by compare-and-set of their rows, without a read where this process parked them itself."""
 
 from __future__ import annotations
 

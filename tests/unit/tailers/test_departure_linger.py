@@ -1,4 +1,4 @@
-"""Gathering of what leaves a stream, behind a write."""
+"""Gathering of items that leave a stream, behind a write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of an item that leaves a stream tailer: each way ends, whatever its row and its store say meanwhile."""
+"""Steps of an item that leaves a stream tailer: each way ends, in any state of its row and of its store."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Destinations of what leaves a stream tailer: a step that failed is repeated alone, and one that is away holds up no
-other."""
+"""Destinations of items that leave a stream tailer: a step that failed is repeated alone, and one that is away holds up
+no other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LATER = 4e9  # wall clock: not soon
 
 
 class Stores:
-    """Rows, letters and a delay service that note what they are told. Each call raises the next of its `errors`."""
+    """Rows, letters and a delay service that note their calls. Each call raises the next of its `errors`."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, list[int]]] = []

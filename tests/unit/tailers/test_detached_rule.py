@@ -1,4 +1,4 @@
-"""Detaching: when an item that runs long is passed, what its row says, and what its guard does."""
+"""Detaching: when an item that runs long is passed, with its row and its guard."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""A durable writer: a lone item goes at once, what comes behind a write is written together."""
+"""A durable writer: a lone item goes at once, items that come behind a write are written together."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def members(*ids: str, able: list[str] = NAMES) -> list[StandingMember]:
 
 
 def home(tailer: str, all_: list[StandingMember]) -> str:
-    """Where it belongs, as each of them sees it: they agree."""
+    """The place of a tailer, as each member sees it: they agree."""
     found = set()
     for own in all_:
         better = better_places(own, [each for each in all_ if each is not own], 100.0).get(tailer)

@@ -1,4 +1,4 @@
-"""Numbers of what runs at several schedulers, and which hand-out of a position counts."""
+"""Numbers of items that run at several schedulers, and which hand-out of a position counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frontier against a set: it never passes an unsettled position, and what it encodes is what it knows."""
+"""The frontier against a set: it never passes an unsettled position, and it encodes exactly its knowledge."""
 
 import pytest
 from hypothesis import given

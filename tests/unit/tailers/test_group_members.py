@@ -1,4 +1,5 @@
-"""Members of a consumer group, whose they are, and what is said of brokers that its member cannot reach."""
+"""Members of a consumer group: a group belongs to one tailer; brokers that a member cannot reach are in the log
+once."""
 
 from __future__ import annotations
 

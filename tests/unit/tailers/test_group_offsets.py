@@ -1,4 +1,4 @@
-"""Offsets that a member tells its group: never less than the group knows, whoever told it."""
+"""Offsets that a member tells its group: never less than the group knows, from whichever member."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,8 +33,8 @@ STEPS = st.tuples(st.sampled_from(["move", "open", "settle", "tell", "commit"]),
 @settings(max_examples=200)
 @given(st.lists(STEPS, min_size=30, max_size=60))
 def test_the_groups_offset_never_goes_back(steps):
-    """Two members of a group: it moves the partition about; whoever has it opens it, from the checkpoint; settles,
-    durably; hears of its own settling late; and commits, also when the partition is not its own any more."""
+    """Two members of a group, which moves the partition about; the one that has it opens it, from the checkpoint;
+    settles, durably; hears of its own settling late; and commits, also when the partition is not its own any more."""
     group, checkpoint, tenure = 0, 0, 0
     has = "a"
     open_ = dict.fromkeys(MEMBERS, 0)  # the tenure of each member that has opened it; 0: it has not

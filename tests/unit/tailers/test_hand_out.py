@@ -1,4 +1,4 @@
-"""A flight that is out: which of its items ended, and what credit comes back with them."""
+"""A flight that is out: the items of it that ended, and the credit that comes back with them."""
 
 from collections import Counter
 

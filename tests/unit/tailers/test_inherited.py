@@ -35,7 +35,7 @@ def read(*positions: int, part: Partition = PART) -> Items:
 
 
 class Told:
-    """An inheritance that notes what it says."""
+    """An inheritance that notes its news."""
 
     def __init__(self, *positions: int, fence: int = 7) -> None:
         self.settled: list[tuple[int, bytes, int, int]] = []

@@ -17,7 +17,7 @@ NOTHING = Records([], [], [], [], [])
 
 
 class Member:
-    """A member whose polls bring what a test puts there."""
+    """A member whose polls bring the records that a test puts there."""
 
     def __init__(self) -> None:
         self.polls: list[list[Polled]] = []

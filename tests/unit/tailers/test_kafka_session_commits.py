@@ -172,7 +172,7 @@ async def test_a_member_that_cannot_even_tell_the_last_of_it_leaves_all_the_same
 
 
 class Feed:
-    """Notes what is sought and settled, and in which generation."""
+    """A feed that notes its seeks and settlements, with their generations."""
 
     def __init__(self):
         self.sought, self.told = [], []

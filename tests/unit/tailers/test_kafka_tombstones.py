@@ -1,4 +1,4 @@
-"""A tombstone that is read again is what it was when it was read first."""
+"""A tombstone that is read again is the same item as when it was read first."""
 
 from types import SimpleNamespace
 

@@ -189,7 +189,7 @@ class OneItem(RuleBasedStateMachine):
         self.copies: dict[int, object] = {}
 
     def swap(self, before, wanted):
-        """The store's compare-and-set; a row below the checkpoint is never created."""
+        """Changes a row as the store does, by compare-and-set; a row below the checkpoint is never created."""
         if self.row == before and not (before is None and self.settled):
             self.row = wanted
         return self.row
@@ -205,7 +205,7 @@ class OneItem(RuleBasedStateMachine):
         return self.fence
 
     def run_source(self):
-        """The owner of the source, from reading the position to settling it."""
+        """Runs the owner of the source, from reading the position to settling it."""
         known = self.row
         find = found(known)
         if find in (Find.RUN, Find.ALONE):
@@ -324,7 +324,7 @@ class OneItem(RuleBasedStateMachine):
             assert any(not settled for _, settled in self.log), "nothing is left that could start it"
 
     def teardown(self):
-        """Once faults cease the item completes, and no row stays."""
+        """Asserts that the item completes once faults cease, and no row stays."""
         self.failures = self.throttles = 0
         for _ in range(200):
             next(self.source, None)

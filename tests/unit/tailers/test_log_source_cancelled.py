@@ -1,4 +1,4 @@
-"""A log source that waits: who cancels it is heard, whatever the store says at the same moment."""
+"""A log source that waits: its cancellation is heard, even if the store answers at the same moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tailrace.tailers.sources.log import LogSource
 
 
 class EmptyLog:
-    """A log with nothing in it; whoever waits hears that the store is gone when `gone` is set."""
+    """A log with nothing in it; a wait ends with the news that the store is gone when `gone` is set."""
 
     def __init__(self) -> None:
         self.waits = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Order: one at a time per key, in the order of the source, whatever ends how; other keys never wait."""
+"""Order: one at a time per key, in the order of the source, however items end; other keys never wait."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +12,8 @@ KEYS = st.sampled_from("abc")
 
 
 class Lines(RuleBasedStateMachine):
-    """Against a model: per key the positions not over, in order; only the first may be out."""
+    """Random steps on the order, against a model: per key the positions not over, in order; only the first may be
+    out."""
 
     def __init__(self):
         super().__init__()
@@ -117,7 +118,7 @@ def test_a_new_kind_is_known_when_a_line_moves(keys):
 
 @given(st.lists(st.tuples(KEYS, st.booleans()), max_size=14), st.randoms(use_true_random=False))
 def test_after_a_takeover_no_key_has_two_that_run_and_each_ends_in_order(items, chance):
-    """`items`: of each its key, and whether a former owner handed it out, so that it runs."""
+    """Items by key; each says whether a former owner handed it out, so that it runs."""
     order = Order()
     order.shut = True
     running = {position for position, (_, runs) in enumerate(items) if runs}

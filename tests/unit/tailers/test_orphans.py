@@ -1,4 +1,4 @@
-"""Items that a former owner had detached: told of their rows and records, what becomes of each. No loop, no store."""
+"""Items that a former owner had detached: their fates by rows and records. No loop, no store."""
 
 from __future__ import annotations
 

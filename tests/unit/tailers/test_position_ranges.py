@@ -1,4 +1,4 @@
-"""Rising positions as ranges: exactly what was given, in as few ranges as there are runs."""
+"""Rising positions as ranges: exactly the given ones, in as few ranges as there are runs."""
 
 from __future__ import annotations
 

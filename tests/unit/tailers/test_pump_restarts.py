@@ -1,4 +1,5 @@
-"""A pump that ended: accidents and what needs a hand are tried again, and only what nothing may pass stays."""
+"""A pump that ended: it is tried again after accidents, and after errors that need a person; an error stays that
+nothing may pass or that nothing can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The relay's rule: what is registered goes, what is not waits, and a key keeps its order."""
+"""The relay's rule: rows of registered functions go, others wait, and a key keeps its order."""
 
 from __future__ import annotations
 

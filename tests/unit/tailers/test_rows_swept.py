@@ -10,7 +10,7 @@ from tailrace.tailers.ledger.rows import Rows
 
 
 class Growing:
-    """A ledger and an epoch: with each answer of theirs another partition has come into being."""
+    """A ledger and an epoch: with each of their answers another partition has come into being."""
 
     number = 1
 

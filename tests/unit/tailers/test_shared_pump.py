@@ -47,7 +47,7 @@ class Draining(Deposed):
                 self.running.remove(self)
 
     async def drain(self, timeout: float) -> bool:
-        """Whoever drains first waits shortest."""
+        """Drains: the first call ends with `ended`, each later one with `in_time`."""
         self.drains += 1
         await (self.ended if self.drains == 1 else self.in_time).wait()
         return True

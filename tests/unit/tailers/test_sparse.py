@@ -24,7 +24,8 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_against_sets(steps):
-    """`there` is the stream; reading takes what follows the end, a restart reads from the frontier again."""
+    """Positions of the stream are in `there`; reading takes what follows the end, a restart reads from the frontier
+    again."""
     there, settled, lost = [], {}, 0
     frontier, book = SparseFrontier(0), SparseBook(0)
     open_ones = set()

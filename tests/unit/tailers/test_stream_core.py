@@ -1,4 +1,4 @@
-"""The core of a stream tailer: told what happens, it says what is to be done. No loop, no clock, no store."""
+"""The core of a stream tailer: events go in, decisions come out. No loop, no clock, no store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Kind:
 
 
 class World:
-    """A core, and a shell that only notes what it decided."""
+    """A core, and a shell that only notes its decisions."""
 
     def __init__(self, *, rereads: bool = True, credit: int = 10, **config: Any) -> None:
         named = {"name": "t", "function": "resize", "source": {"kind": "log", "stream": "orders"}, **config}
@@ -63,7 +63,7 @@ class World:
         self.core.read(self.part, batch)
 
     def pushed(self) -> list[HandOut]:
-        """What was decided to be pushed is handed out."""
+        """Hands out the items that the core decided to push."""
         pushes, self.core.decided.pushes = self.core.decided.pushes, []
         outs = []
         for items, counts, _ in pushes:

@@ -1,4 +1,4 @@
-"""Succession: what a taker makes of the answers of the schedulers that a row names."""
+"""Succession: a taker's conclusions from the answers of the schedulers that a row names."""
 
 from __future__ import annotations
 

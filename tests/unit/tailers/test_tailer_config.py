@@ -1,4 +1,4 @@
-"""A tailer's file: what is accepted, and what a mistake is answered with."""
+"""A tailer's file: values that are accepted, and answers to mistakes."""
 
 import pytest
 

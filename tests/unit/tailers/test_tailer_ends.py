@@ -81,7 +81,7 @@ async def test_a_drain_waits_for_nothing_that_another_owner_took_meanwhile(monke
 
 
 class Ending:
-    """A tailer that has ended once so many are told to; `error` is what it raises then."""
+    """A tailer that has ended once so many are told to; it raises `error` then."""
 
     def __init__(self, told: asyncio.Barrier, error: Exception | None = None) -> None:
         self._told = told

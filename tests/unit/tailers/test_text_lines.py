@@ -20,14 +20,14 @@ def pieces_of(content, borders):
 
 
 def told(content, borders=(), offset=0):
-    """Every line with its place, and every long one."""
+    """Lines with their places, and lines that are too long."""
     lines = Lines(LONGEST, offset)
     runs = [run for piece in pieces_of(content, borders) for run in lines.feed(piece)] + lines.finish()
     return runs, lines
 
 
 def expected(content):
-    """The same by the book: each line, with whether it is too long."""
+    """Lines by the book, each with whether it is too long."""
     return [(line, len(line) > LONGEST) for line in content.split(b"\n") if line not in (b"", b"\r")]
 
 

@@ -1,4 +1,4 @@
-"""Back-pressure and credit: bounds that hold whatever happens."""
+"""Back-pressure and credit: bounds that hold in any course of events."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Spans on their way out: whoever adds never waits, what does not get through is counted."""
+"""Spans on their way out: adding one never waits, and spans that do not get through are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An authority that is taken out of ca.crt: what its certificates have open ends, and no more is taken from them."""
+"""An authority that is taken out of ca.crt: connections by its certificates end, and no more are taken."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Change:
         self.address = ""
 
     def trust(self, *folders: Path) -> None:
-        """The server trusts these from now on."""
+        """Has the server trust these authorities from now on."""
         text = b"".join((folder / "ca.crt").read_bytes() for folder in folders)
         (self.served / "ca.new").write_bytes(text)
         (self.served / "ca.new").replace(self.served / "ca.crt")
 
     async def known(self, *folders: Path) -> None:
-        """The same; returns once the server knows."""
+        """Trusts these authorities, and waits until the server knows."""
         certificates = certificates_in(self.served)
         before = certificates.now().number
         self.trust(*folders)
@@ -60,7 +60,7 @@ async def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 
 async def ended(read: Callable[[], Any]) -> tuple[grpc.StatusCode, str]:
-    """How a call ends."""
+    """Status and details with which a call ends."""
     with pytest.raises(grpc.aio.AioRpcError) as error:
         await read()
     return error.value.code(), str(error.value.details())

@@ -34,7 +34,7 @@ Raise = Callable[[bytes], bytes]
 
 
 def answering(answer: Raise) -> Callable[[grpc.aio.Server], None]:
-    """A service of raw bytes; what `answer` raises of the error tree goes to the caller."""
+    """A service of raw bytes; an error of the error tree that `answer` raises goes to the caller."""
 
     async def call(request: bytes, context: Any) -> bytes:
         try:
@@ -48,7 +48,7 @@ def answering(answer: Raise) -> Callable[[grpc.aio.Server], None]:
 
 
 async def asked(address: str, request: bytes = b"") -> bytes:
-    """Calls once. Raises what `error_of` says."""
+    """Calls once. Raises the error that `error_of` makes of the answer."""
     async with dial(address) as channel:
         try:
             answer: bytes = await channel.unary_unary(METHOD)(request, timeout=5)
@@ -59,7 +59,7 @@ async def asked(address: str, request: bytes = b"") -> bytes:
 
 @pytest.fixture
 async def failing() -> AsyncIterator[Callable[[TailraceError], Any]]:
-    """Raises an error on the other side and returns what arrives here."""
+    """Raises an error on the other side and returns the error that arrives here."""
     raised: list[TailraceError] = []
 
     def answer(_: bytes) -> bytes:

@@ -1,4 +1,5 @@
-"""Streams over plain sockets, beside the laws of all streams (`test_session_streams.py`): what is no session ends."""
+"""Streams over plain sockets, beside the laws of all streams (`test_session_streams.py`): a connection that is no
+session ends."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def frame(number: int) -> pb.TailerFrame:
 
 
 class Side:
-    """One end: it says the numbers 1, 2, 3 … and notes what it was told."""
+    """One end: it says the numbers 1, 2, 3 … and notes the numbers that it hears."""
 
     def __init__(self) -> None:
         self.link = Link()
@@ -52,14 +52,14 @@ class Side:
 
 
 def cut(sides: tuple[Side, Side]) -> None:
-    """The connection is gone with everything under way."""
+    """Cuts the connection, with everything under way."""
     for side in sides:
         side.out.clear()
         side.connected = False
 
 
 def resume(sides: tuple[Side, Side]) -> None:
-    """Both say what they have handled, and send again what the other has not."""
+    """Resumes: both sides say what they have handled, and send again what the other has not."""
     a, b = sides
     for side, other in ((a, b), (b, a)):
         side.link.acknowledged(other.link.last_handled)

@@ -1,4 +1,4 @@
-"""Bytes that are no message of their method are refused in words that say so, whatever carries them."""
+"""Bytes that are no message of their method are refused in words that say so, over every carrier."""
 
 from __future__ import annotations
 

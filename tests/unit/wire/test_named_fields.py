@@ -1,4 +1,4 @@
-"""Calls with named fields: what crosses is what was sent, and two versions understand each other."""
+"""Calls with named fields: values arrive as they were sent, and two versions understand each other."""
 
 from __future__ import annotations
 

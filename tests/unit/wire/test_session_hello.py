@@ -62,7 +62,7 @@ class Stream:
         return self.left.pop(0) if self.left else None
 
     def cancel(self) -> None:
-        """Nothing goes on here."""
+        """Cancels nothing: nothing goes on here."""
 
 
 class End:
@@ -156,7 +156,7 @@ async def welcomed_thrice(far: Far) -> None:
 
 
 class Line:
-    """A connection that says hello, and then nothing until it is over."""
+    """A connection that brings a hello, and then nothing until it is over."""
 
     def __init__(self, hello: pb.Hello) -> None:
         self.said = [pb.WorkerFrame(hello=hello)]

@@ -15,7 +15,7 @@ from tailrace.wire.v1 import scheduler_pb2 as pb
 
 
 class End:
-    """Says one frame for each time that it is asked to."""
+    """An endpoint with one frame to say for each time that it is asked to."""
 
     def __init__(self) -> None:
         self.waiting = 0
@@ -36,7 +36,8 @@ class End:
 
 
 class SlowStream:
-    """Every write takes a second by the clock. `meanwhile` happens during the first; `written` is set at the second."""
+    """A stream whose every write takes a second by the clock. `meanwhile` happens during the first; `written` is set at
+    the second."""
 
     def __init__(self, clock: ManualClock, meanwhile: Callable[[], None]) -> None:
         self._clock = clock
@@ -58,7 +59,7 @@ class SlowStream:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that were made, which take no time."""
+    """Pauses that were made, which take no time."""
     made: list[float] = []
     sleep = asyncio.sleep
 

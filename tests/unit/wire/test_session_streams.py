@@ -1,4 +1,4 @@
-"""Laws of streams that sessions rely on, whatever carries it: each law over gRPC and over a plain socket."""
+"""Laws of streams that sessions rely on: each law over gRPC and over a plain socket."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def echo(stream: Stream) -> None:
 
 
 async def listen(scheme: str, handle: StreamHandler) -> tuple[Listener, str]:
-    """Serves ECHO by what an address with this scheme stands for."""
+    """Serves ECHO at an address with this scheme, by the carrier for which it stands."""
     if scheme:
         return await serve_streams(f"{scheme}127.0.0.1:0", {ECHO: handle})
 
@@ -54,7 +54,7 @@ def scheme(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def serving(scheme: str) -> AsyncIterator[Serving]:
-    """Serves a handler, and returns what opens streams to it."""
+    """Serves a handler, and returns a function that opens streams to it."""
     open_now: list[Callable[[], Awaitable[None]]] = []
 
     async def served(handle: StreamHandler, method: StreamMethod = ECHO) -> Open:

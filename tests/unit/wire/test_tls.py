@@ -1,4 +1,4 @@
-"""TLS between parts: who gets in by which certificate, and what everybody else is told."""
+"""TLS between parts: callers that get in, by which certificate, and the words for everybody else."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def who(request: bytes, context: Any) -> bytes:
 
 
 async def as_long_as(requests: Any, context: Any) -> None:
-    """Says once who calls, and then nothing for ever."""
+    """Streams the name of its caller once, and then nothing for ever."""
     await context.write(str(CALLER.get()).encode())
     await asyncio.Event().wait()
 
@@ -160,7 +160,7 @@ async def test_another_fleet_is_refused_on_both_sides(
 
 
 async def test_a_caller_of_another_fleet_with_the_same_authority_is_refused(fleet: Fleet, serving: Serve) -> None:
-    """Such as two fleets under one issuer of cert-manager."""
+    """Two fleets under one issuer of cert-manager are such a case."""
     address = await serving(fleet.issue("gateway"))
     fleet.authority.fleet = "f2"
     with (
@@ -351,7 +351,8 @@ async def test_whatever_strangers_send_the_fleet_goes_on(fleet: Fleet, serving: 
 
 
 def issued_elsewhere(folder: Path, uri: str, hosts: tuple[str, ...]) -> None:
-    """A certificate as an issuer with a root and an intermediate authority makes it (step-ca, cert-manager), of RSA."""
+    """Makes a certificate as an issuer with a root and an intermediate authority does (step-ca, cert-manager), of
+    RSA."""
     now = datetime.datetime.now(datetime.UTC)
     day, form = datetime.timedelta(days=1), serialization.Encoding.PEM
 

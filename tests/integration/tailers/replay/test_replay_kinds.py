@@ -1,5 +1,5 @@
-"""Every kind of source that can read again is replayed: what was settled runs once more, from its start to the live
-checkpoint, under the name of the replay; and what the kind does not know of times or places is said."""
+"""Replays of every kind of source that can read again: all settled items run once more, from the source's start to the
+live checkpoint, under the name of the replay; a kind that does not know times or places says so."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ EVERYTHING = ReplayOrder("t", Bound(edge=START), Bound(edge=END))
 
 @pytest.fixture
 async def run(environment, scheduler, parking, stores):
-    """Starts a tailer over a source, and waits until it has settled everything; returns what replays it."""
+    """Makes a function that starts a tailer over a source, waits until it has settled everything, and returns its
+    replays."""
     started = []
 
     async def one(**source):
@@ -53,7 +54,8 @@ async def run(environment, scheduler, parking, stores):
 
 
 async def replayed(replays, scheduler, order=EVERYTHING, ready=lambda plan: plan.items == COUNT):
-    """A replay at its end, and the payloads that ran. The live checkpoint is written behind what was settled."""
+    """Runs a replay to its end. Returns it, and the payloads that ran. The live checkpoint is written behind all that
+    was settled."""
     plan = await looked(replays, order)
     async with asyncio.timeout(30):
         while not ready(plan.replay):

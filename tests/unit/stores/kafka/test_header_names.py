@@ -1,4 +1,4 @@
-"""Names of headers, which anybody who may produce writes: ours come back as they were, others are themselves."""
+"""Names of headers, which any producer writes: ours come back as they were, others are themselves."""
 
 from __future__ import annotations
 

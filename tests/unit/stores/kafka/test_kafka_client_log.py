@@ -14,7 +14,7 @@ TIME_RAN_OUT = KafkaTimeoutError("Unable to bootstrap")
 
 
 def says(heard, words):
-    """In the thread of that client, as kafka-python does."""
+    """Logs words in the thread of that client, as kafka-python does."""
     log = logging.getLogger("kafka.net.manager").warning
     thread = threading.Thread(target=log, args=(words,), name=f"kafka-io-{heard.name}")
     thread.start()

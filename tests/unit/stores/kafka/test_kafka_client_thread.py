@@ -1,4 +1,4 @@
-"""Blocking calls in a thread: whoever asked may go away, and what comes of the call is nobody's business then."""
+"""Blocking calls in a thread: the caller may go away, and the result of its call is nobody's business then."""
 
 from __future__ import annotations
 
@@ -74,4 +74,4 @@ async def test_a_call_made_while_it_closes_waits_and_gets_an_object_of_its_own()
 
 class Closes:
     def close(self) -> None:
-        """As a client."""
+        """Closes nothing."""

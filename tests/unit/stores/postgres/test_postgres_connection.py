@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL, and what it keeps of the statement that ran on it last."""
+"""A connection to PostgreSQL, and the state that it keeps of the last statement on it."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Line:
 
 
 async def look(identity: PostgresIdentity, *lines: Line) -> None:
-    """Asks on all of them; then they answer, one behind the other."""
+    """Asks on all lines, which then answer one behind the other."""
     looks = [asyncio.create_task(identity.look(cast(AsyncConnection[tuple[Any, ...]], line))) for line in lines]
     for line in lines:
         await line.asked.wait()

@@ -23,7 +23,7 @@ class Line:
 
 
 class Server:
-    """Connections of it come when the test says so."""
+    """A server whose connections come when a test says so."""
 
     def __init__(self, most: int = 3) -> None:
         self.clock = ManualClock()
@@ -36,7 +36,7 @@ class Server:
         return await self.dials[-1]
 
     def connects(self) -> None:
-        """The oldest dial that waits."""
+        """Lets the oldest dial that waits connect."""
         at, dial = next((at, dial) for at, dial in enumerate(self.dials) if not dial.done())
         dial.set_result(Line(at))
 
@@ -45,7 +45,7 @@ class Server:
             await asyncio.sleep(0)
 
     async def taken(self, count: int) -> list[Line]:
-        """So many that are with calls, each dialled."""
+        """Takes so many lines for calls, each of them dialled."""
         calls = [asyncio.create_task(self.pool.take(f"call {number}")) for number in range(count)]
         await self.turn()
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""A primary that was made read-only keeps its connections open: who is refused there dials anew."""
+"""A primary that was made read-only keeps its connections open: a client that is refused there dials anew."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_who_is_refused_by_a_former_primary_dials_anew(monkeypatch: pytest
         return made[-1]
 
     async def prepare(*_: Any) -> None:
-        """No look at a new connection."""
+        """Skips the look at a new connection."""
 
     monkeypatch.setattr(PostgresServer, "_connect", connect)
     async with PostgresServer(PostgresOptions(), prepare) as server:

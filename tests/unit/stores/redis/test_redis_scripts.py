@@ -1,4 +1,5 @@
-"""The scripts of the log in Redis, run by fakeredis: what positions they give, what they read, what a trim leaves."""
+"""The scripts of the log in Redis, run by fakeredis: the positions that they give, their reads, and the rest after a
+trim."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ INFO = b"maxmemory_policy:%s\r\naof_enabled:1\r\n"
 
 
 class Pretended(FakeAsyncRedis):
-    """fakeredis knows neither INFO nor CONFIG."""
+    """A client of fakeredis, with the INFO and CONFIG that it does not know."""
 
     policy = b"noeviction"
 

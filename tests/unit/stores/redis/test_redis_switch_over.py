@@ -1,4 +1,5 @@
-"""A master that was demoted keeps its connections open: who is refused there dials anew, by the server's name."""
+"""A master that was demoted keeps its connections open: a client that is refused there dials anew, by the server's
+name."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ class Connection:
         return False
 
     async def send_packed_command(self, command: Any, check_health: bool) -> None:
-        """It is answered."""
+        """Sends nothing: the answer is there."""
 
     async def read_response(self) -> bytes:
         await asyncio.sleep(0)  # others come meanwhile

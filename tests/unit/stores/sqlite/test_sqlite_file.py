@@ -1,4 +1,4 @@
-"""One SQLite file: commits are shared, failures are not, what was given up is not made, and bounds hold."""
+"""One SQLite file: commits are shared, failures are not, writes that were given up are not made, and bounds hold."""
 
 from __future__ import annotations
 

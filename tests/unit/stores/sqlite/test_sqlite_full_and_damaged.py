@@ -1,4 +1,4 @@
-"""A full disk, a folder or a file that is not what it should be: an error names it, and nothing is lost."""
+"""A full disk, or a folder or file that is damaged or of a wrong kind: an error names it, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_a_full_disk_refuses_a_lone_write_too(file: SqliteFile) -> None:
 
 
 async def full(file: SqliteFile) -> None:
-    """The file may not grow from now on, until it is opened again."""
+    """Keeps the file from growing from now on, until it is opened again."""
     pages = await file.write(lambda c: int(c.execute("PRAGMA page_count").fetchone()[0]))
     await file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone())
 
@@ -142,7 +142,7 @@ async def test_a_group_that_never_began_leaves_memory_alone(file: SqliteFile, mo
 
 @contextlib.contextmanager
 def as_ordinary_user() -> Iterator[None]:
-    """Root writes everywhere: for this long it is nobody."""
+    """Acts as nobody for this long, since root writes everywhere."""
     root = os.geteuid() == 0
     if root:
         os.seteuid(65534)

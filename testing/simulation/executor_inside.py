@@ -24,16 +24,16 @@ from ...runtime.rules.attempt import Stop
 from ...runtime.rules.overdue import Overdue
 from ...sdk.context import Context
 from ...sdk.function import Function
-from .baton import BatonCondition, Thread, this
 from .ends import Ends, deserved
 from .host import Host
 from .journal import Execution
 from .loop import SimLoop
 from .plan import Deed
+from .threads import BatonCondition, Thread, this
 
 #: Seconds that a function takes to end when it is told to.
 ENDING = 0.01
-#: How much faster than true time a clock may run that measures a pause.
+#: Factor by which a clock that measures a pause may be faster than true time.
 RHO = 0.01
 #: Seconds that a failed item waits at least when it did not ask for a time of its own (parts.DELAYS).
 LEAST_PAUSE = 2.0
@@ -50,12 +50,12 @@ _INSIDE: contextvars.ContextVar[Inside] = contextvars.ContextVar("tailrace-simul
 
 
 async def play(n: int, context: Context) -> None:
-    """What a function does in the process that it runs in: what the plan says of item `n`."""
+    """Plays the plan's deed of item `n`, in the process that it runs in."""
     await _INSIDE.get().play(n, context)
 
 
 def play_plainly(n: int, context: Context) -> None:
-    """The same of a `def` function, which runs in a thread."""
+    """Plays the deed of item `n` as a `def` function, which runs in a thread."""
     _INSIDE.get().play_plainly(n, context)
 
 
@@ -151,7 +151,7 @@ class Inside:
             self._look_later()
 
     def accept(self, frame: Any) -> None:
-        """One frame from the supervisor, as in runtime/executor_main.py."""
+        """Takes one frame from the supervisor, as runtime/executor_main.py does."""
         engine = self.engine
         match frame:
             case ExecutorSetup():
@@ -168,7 +168,7 @@ class Inside:
                 self._die(0)
 
     def send(self, frame: Any) -> None:
-        """A frame of the engine's."""
+        """Sends a frame of the engine's, after a check of the ends that it tells."""
         if isinstance(frame, Done):
             for key in frame.succeeded:
                 self.ends.told(key, Outcome.SUCCESS)
@@ -185,7 +185,7 @@ class Inside:
     # ---- the functions
 
     async def play(self, n: int, context: Context) -> None:
-        """One run of item `n`: it takes its time, then ends as its deed says."""
+        """Plays one run of item `n`: it takes its time, then ends as its deed says."""
         run = self._begins(_holder().key, n, context)
         how, asked = "?", None
         try:
@@ -207,14 +207,14 @@ class Inside:
             self._ended(run, how, asked)
 
     def _start(self, threads: Any, place: int) -> None:
-        """A thread of the engine's begins."""
+        """Begins a thread of the engine's."""
         if not self._over:
             thread = Thread(partial(threads._work, place))
             self._threads.append(thread)
             self._loop.call_soon(thread.go_on)
 
     def play_plainly(self, n: int, context: Context) -> None:
-        """One run in a thread: it looks now and then whether it should end, unless it does not care."""
+        """Plays one run in a thread: it looks now and then whether it should end, unless it is stubborn."""
         thread = this()
         run: RunningItem = thread.ask(partial(self._begins, _holder().key, n, context))
         end = self._loop.time() + run.deed.seconds * self._clock.rate
@@ -242,7 +242,8 @@ class Inside:
                 thread.ask(partial(self._ended, run, how, asked))
 
     def _glances(self, run: RunningItem, context: Context) -> None:
-        """A `def` function looks whether it was told to end, or its time is over, and ends unless it does not care."""
+        """Looks whether a `def` function was told to end, or its time is over; raises Stopped then, unless it is
+        stubborn."""
         late = context.deadline is not None and self._clock.monotonic() >= context.deadline
         if not context.cancelled and not late:
             return
@@ -254,7 +255,7 @@ class Inside:
             raise Stopped
 
     def _waits_plainly(self, run: RunningItem, context: Context, thread: Thread) -> None:
-        """For other work, if it is to."""
+        """Waits in a thread until the item is over that the deed waits for, if any."""
         if run.deed.child is None or run.broken:
             return
         with waiting(blocking=True):
@@ -264,7 +265,7 @@ class Inside:
                 self._glances(run, context)
 
     async def _waits(self, run: RunningItem) -> None:
-        """For other work, if it is to."""
+        """Waits until the item is over that the deed waits for, if any."""
         if run.deed.child is None or run.broken:
             return
         self._world.count("waits for other work")
@@ -273,7 +274,7 @@ class Inside:
                 await self._sleeps(run, ASKS)
 
     async def _adds(self, run: RunningItem) -> None:
-        """What its item adds to its tree, if it is to."""
+        """Waits until all additions of this run were answered, if its deed makes any."""
         if run.deed.adds and not run.broken:
             while not self._journal.added(run.execution):
                 await self._sleeps(run, GLANCE)
@@ -288,7 +289,7 @@ class Inside:
         return run
 
     async def _takes_its_time(self, run: RunningItem) -> None:
-        """True seconds. Who is told to end cleans up and does so, or does not care."""
+        """Takes the deed's true seconds. A run that is told to end cleans up and does so, or is stubborn."""
         loop = self._loop
         if run.deed.blocks and not run.broken:
             self._block(run.deed.seconds)
@@ -299,7 +300,7 @@ class Inside:
             await self._sleeps(run, left)
 
     async def _sleeps(self, run: RunningItem, seconds: float) -> None:
-        """For so long by its clock, unless it is told to end and cares."""
+        """Sleeps for `seconds` by its clock, unless it is told to end and is not stubborn."""
         try:
             await asyncio.sleep(seconds)
         except asyncio.CancelledError:
@@ -352,17 +353,17 @@ class Inside:
     # ---- the process
 
     def freezes(self) -> None:
-        """It stands still."""
+        """Notes that the process stands still."""
         for run in self.running.values():
             run.execution.frozen, run.execution.froze = True, self._world.now
 
     def thaws(self) -> None:
-        """It goes on."""
+        """Notes that the process goes on."""
         for run in self.running.values():
             self._journal.thawed(run.execution)
 
     def dies(self, how: str, at: float | None) -> None:
-        """It is gone: what ran ended, `at` a time that may have passed."""
+        """Ends every run of the process, which died, `at` a time that may have passed."""
         self._over = True
         for run in self.running.values():
             self._journal.end(run.execution, how, at)
@@ -371,7 +372,7 @@ class Inside:
         self.running.clear()
 
     def dispose(self) -> None:
-        """Frees what its engine held, when the world has ended."""
+        """Frees everything that its engine held, when the world has ended."""
         self._over = True
         for thread in self._threads:
             thread.end()
@@ -382,7 +383,7 @@ class Inside:
 
 
 def _holder() -> Any:
-    """What the engine knows the run by whose code this is."""
+    """The engine's record of the run whose code this is."""
     return RUN.get()
 
 

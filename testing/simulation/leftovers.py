@@ -1,4 +1,4 @@
-"""Holdings of the parts of a platform, asked of themselves when everything is over: there are none."""
+"""Leftovers in the parts of a platform: once everything is over they hold nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .kernel import Kernel
 
 
 def still_held(hosts: Iterable[Host]) -> Iterator[str]:
-    """What is left in windows, credit, lanes, slots and leases."""
+    """Lines about what is left in windows, credit, lanes, slots and leases."""
     for host in hosts:
         for process in host.processes:
             for what in _of_process(process):

@@ -1,4 +1,4 @@
-"""Trees of jobs as their rows say that they stand, read from outside of every host."""
+"""Rows of trees of jobs, read from outside of every host."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class ItemRow(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Its workload's."""
+        """The id of its workload."""
         return f"{self.item:016x}"
 
 
 class Grown(NamedTuple):
-    """A tree as it stood, with what it was planned as: `again` says that it is that of what failed in another."""
+    """A tree as it stood, with its plan. `again`: whether it is the retry of another one."""
 
     row: TreeRow
     plan: TreePlan
@@ -71,16 +71,16 @@ class Grown(NamedTuple):
 
     @property
     def again(self) -> bool:
-        """Whether it is that of what failed in another one."""
+        """Whether it is the retry of another one, made of the items that failed there."""
         return self.row.id == self.plan.again
 
     def name(self, item: ItemRow) -> str:
-        """The job of an item."""
+        """The name of an item's job."""
         return self.jobs[item.job].name
 
 
 def grown_in(disk: Disk, plans: Mapping[str, TreePlan]) -> dict[str, Grown]:
-    """All trees, by their ids; `plans` has what each was planned as."""
+    """Reads all trees, by their ids; `plans` has the plan of each."""
     trees = [TreeRow(*each) for each in disk.rows("queue", _TREES)]
     if not trees:
         return {}

@@ -1,5 +1,5 @@
-"""Order as the world sees it: of the stream's items with a key one runs at a time, and the last run of each came after
-that of every earlier one."""
+"""Order of the stream's items with a key, as the world sees it: one of a key runs at a time, and the last run of each
+comes after that of every earlier one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .sqlite_disk import Disk
 _PREFIX = f"{STREAM}/0/"
 
 
-class KeyTurns:
-    """The turns of keys in a stream in order. `over` says of an id whether it was done or buried at some time."""
+class KeyOrder:
+    """Check of the order of keys in a stream in order. `over` says of an id whether it was done or buried at some
+    time."""
 
     def __init__(self, disk: Disk, journal: Journal, over: Callable[[str], bool]) -> None:
         self._disk = disk
@@ -38,7 +39,7 @@ class KeyTurns:
         return [f"{_PREFIX}{each}" for each in range(position) if self._key(each) == key]
 
     def _begins(self, run: Execution) -> None:
-        """An item starts: everything of its key before it is over, and nothing after it runs."""
+        """Checks, as an item starts, that everything of its key before it is over, and nothing after it runs."""
         if not run.id.startswith(_PREFIX):
             return
         position = int(run.id.removeprefix(_PREFIX))
@@ -59,7 +60,7 @@ class KeyTurns:
                 self._journal.wrong(text)
 
     def at_rest(self) -> None:
-        """What each key's items did last is in their order."""
+        """Checks that the last runs of each key's items were in their order."""
         last: dict[str, tuple[str, float]] = {}
         self._load()
         for position, key in enumerate(self._keys):

@@ -1,7 +1,7 @@
-"""Touching: whether a fault explains that something ran again, one of a process, a wire or a store that had that very
-item. A connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3), unless the next
-one may lead to another scheduler; nor do wires that are cut, and hosts that stand still, for less than leases leave
-room for (L2)."""
+"""Unexplained runs: an item ran again, though its run did not ask for that, and no fault touched a process, a wire or a
+store that had it. A connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3),
+unless the next one may lead to another scheduler; nor do wires that are cut, and hosts that stand still, for less than
+leases leave room for (L2)."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Touched(NamedTuple):
     sessions: set[frozenset[str]]
 
 
-class Touching:
-    """The faults, and which hand-outs they touch. `path` says who had a hand-out; `stores` are the hosts on which
-    everything rests."""
+class UnexplainedRuns:
+    """Check that each further run of an item is explained. `path` says who had a hand-out; `stores` are the hosts on
+    which everything rests."""
 
     def __init__(self, plan: Plan, journal: Journal, path: Path, stores: set[str]) -> None:
         self._plan = plan
@@ -51,19 +51,20 @@ class Touching:
         self._rivals = plan.apart and plan.tailers > 1  # who takes over what its owner is not heard to have
 
     def at_rest(self) -> None:
-        """Each run that was followed by another one asked for it, and if it failed that cost an attempt; or a fault
-        touched whoever had it."""
+        """Checks each run that was followed by another one: it asked for that, and spent an attempt if it failed, or a
+        fault touched a part that had it."""
         for story in self._journal.stories.values():
             for run, again in pairwise(story.executions):
                 heard = self._asked(run) and (not run.spent or again.attempt > run.attempt)
                 if not heard and not self._explained(run, again):
                     self._journal.wrong(
                         f"unexplained: {run.id} ran in {run.where} from {run.start:.3f} ({run.how}) and again from"
-                        f" {again.start:.3f}, and nothing befell whoever had it"
+                        f" {again.start:.3f}, and no fault touched a part that had it"
                     )
 
     def _asked(self, run: Execution) -> bool:
-        """Whether it ended by what a function said, or did to its process: that of one that ignored its time-out."""
+        """Whether a run ended by its function's own word, by what it did to its process, or since it ignored its
+        time-out."""
         how = run.died or run.how
         return how in ASKED and (how != OVERDUE or any(each.ended_all for each in self._in_process(run)))
 
@@ -84,7 +85,7 @@ class Touching:
         return long and (self._rivals or sum(fault.seconds for fault in faults) > ROOM)
 
     def _with(self, run: Execution) -> list[Execution]:
-        """It, and what died with it: the lease of one ends the process of all."""
+        """The run, and those that died with it: the lease of one ends the process of all."""
         if not (run.died or run.how).startswith("killed"):
             return [run]
         return [each for each in self._in_process(run) if (each.end or math.inf) >= run.start]

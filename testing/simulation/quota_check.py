@@ -1,4 +1,4 @@
-"""Quotas as the world sees them: never more runs at once than were allowed."""
+"""Check of quotas as the world sees them: never more runs at once than were allowed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ HANDED_OUT = 40.0
 UNREACHED = 20.0
 
 
-class Bounded:
-    """The runs at once, against the quotas of the plan. `began` says when the scheduler's process began last."""
+class QuotaCheck:
+    """Check of the runs at once against the quotas of the plan. `began` says when the scheduler's process began
+    last."""
 
     def __init__(self, plan: Plan, journal: Journal, began: Callable[[], float]) -> None:
         self._plan = plan

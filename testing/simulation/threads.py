@@ -20,7 +20,8 @@ class ProcessGone(BaseException):
 
 
 class Thread:
-    """A thread that waits for its first turn. `go_on` and `end` are for the world; the rest for the thread itself."""
+    """A thread that waits for its first turn. `go_on` and `end` are for the world; the other methods for the thread
+    itself."""
 
     def __init__(self, target: Callable[[], Any]) -> None:
         self._go = threading.Semaphore(0)
@@ -33,7 +34,7 @@ class Thread:
         self._thread.start()
 
     def go_on(self) -> None:
-        """It runs until it rests, and what it asks for is done here."""
+        """Lets the thread run until it rests, and does here what it asks for."""
         while not self._over:
             self._go.release()
             self._back.acquire()
@@ -43,7 +44,7 @@ class Thread:
             self._answer = asked()
 
     def end(self) -> None:
-        """Nothing of it runs any more."""
+        """Ends the thread, whose process is gone."""
         self._gone = True
         self.go_on()
         self._thread.join()
@@ -57,7 +58,8 @@ class Thread:
             raise ProcessGone
 
     def ask(self, call: Callable[[], Any]) -> Any:
-        """Has the world do something that it must not do itself: nothing any more when its process is gone."""
+        """Has the world do something that the thread must not do itself. Raises ProcessGone once its process is
+        gone."""
         if self._gone:
             raise ProcessGone
         self._asked = call
@@ -78,30 +80,30 @@ class Thread:
 
 
 def this() -> Thread:
-    """The thread that runs."""
+    """The thread that runs now."""
     thread: Thread = _HERE.thread
     return thread
 
 
 class BatonCondition:
-    """A threading.Condition among threads of which one runs at a time: nobody can be in the way of another."""
+    """A threading.Condition among threads of which one runs at a time: none can be in the way of another."""
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
         self._waiting: deque[Thread] = deque()
 
     def __enter__(self) -> None:
-        """Nobody else can be within."""
+        """Does nothing: no other thread can be within."""
 
     def __exit__(self, *error: object) -> None:
-        """Nobody waits for that."""
+        """Does nothing: no other thread waits for that."""
 
     def wait(self) -> None:
-        """Until somebody notifies it."""
+        """Has the calling thread rest until it is notified."""
         self._waiting.append(this())
         this().rest()
 
     def notify(self) -> None:
-        """One that waits goes on soon."""
+        """Lets one waiting thread go on soon."""
         if self._waiting:
             self._loop.call_soon(self._waiting.popleft().go_on)
