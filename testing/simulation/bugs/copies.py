@@ -42,7 +42,7 @@ def _a_rung_is_trimmed_before_it_commits() -> Bug:
             former, rung.position = rung.position, position
             await rung.trim()
             rung.position = former
-            await self._checkpoints.commit("@delay", self._turn.epoch, {rung.stream: Mark(position)})
+            await self._checkpoints.commit("@delay", self._leadership.epoch, {rung.stream: Mark(position)})
             rung.position = position
         return sleep
 

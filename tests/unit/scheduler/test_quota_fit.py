@@ -30,7 +30,7 @@ def test_a_reserve_beyond_the_slots_that_run_its_function_is_told_though_there_a
     now = Attached([(frozenset({"mail"}), 2), (frozenset({"report"}), 100)])
     quotas = [Quota("mail", reserve=120), Quota("mail", tenant="acme", reserve=60)]
     [found] = misfits(quotas, [MAIL], now)
-    assert found.startswith("function mail: its reserves come to 3 slots, and 2 of those")
+    assert found.startswith("function mail: its reserves come to 3 slots, and 2 of the slots")
 
 
 def test_each_limit_that_is_below_what_runs_is_told_the_worst_first() -> None:
