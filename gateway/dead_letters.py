@@ -66,7 +66,7 @@ class DeadLetterDesk:
         self._finisher: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to finish redrives that an earlier gateway left unfinished, now or when the stores answer."""
+        """Begins to finish redrives that a gateway that ended left unfinished, now or when the stores answer."""
         self._finisher = self._duties.begin(self._finish(), "finish-redrives")
 
     async def stop(self) -> None:

@@ -270,7 +270,7 @@ def quota_rollback(
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Make the quotas equal to those of an earlier version. That is a new version, waited for like that of `apply`."""
+    """Make the quotas equal to those of a version in the history: a new version, waited for like that of `apply`."""
     patience = _patience(wait)
     changes = found_gateway.ask(gateway, lambda client: client.quota_changes())
     found = [each for each in changes if each.version == version]
