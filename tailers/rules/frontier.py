@@ -12,6 +12,8 @@ import re
 import zlib
 from collections.abc import Iterable, Sequence
 
+from ...model.errors import InvalidRequest
+
 #: The first byte of an encoding, so that a later form can be told apart.
 _FORMAT = b"\x01"
 _UNSETTLED = re.compile(b"\x00+")
@@ -164,16 +166,18 @@ def encode(bits: bytes) -> bytes:
 
 
 def decode(ahead: bytes) -> bytes:
-    """The inverse of `encode`, without trailing zeros. Raises ValueError for anything else."""
+    """The inverse of `encode`, without trailing zeros. Raises InvalidRequest for anything else."""
     if not ahead:
         return b""
     if ahead[:1] != _FORMAT:
-        raise ValueError(
+        raise InvalidRequest(
             f"a checkpoint's settled positions are in format {ahead[0]}, but format {_FORMAT[0]} is expected here: "
             "run the version that wrote the checkpoint"
         )
     try:
         number = int.from_bytes(zlib.decompress(ahead[1:]), "little")
     except zlib.error as error:
-        raise ValueError(f"a checkpoint's settled positions cannot be read: {error}") from error
+        raise InvalidRequest(
+            f"a checkpoint's settled positions cannot be read ({error}): put the state back from a backup"
+        ) from error
     return bin(number)[2:].encode().translate(_FROM_TEXT)[::-1]

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, compress, pairwise
 from operator import sub
 
+from ...model.errors import InvalidRequest
 from .frontier import Frontier
 
 #: The first byte of an encoding; `frontier.py` has another.
@@ -132,14 +133,16 @@ def _decode(position: int, ahead: bytes) -> dict[int, bool]:
     if not ahead:
         return {}
     if ahead[:1] != _FORMAT:
-        raise ValueError(
+        raise InvalidRequest(
             f"a checkpoint's settled positions are in format {ahead[0]}, but this sparse source (its positions "
             f"are far apart) has format {_FORMAT[0]}: run the version that wrote the checkpoint"
         )
     try:
         data = zlib.decompress(ahead[1:])
     except zlib.error as error:
-        raise ValueError(f"a checkpoint's settled positions cannot be read: {error}") from error
+        raise InvalidRequest(
+            f"a checkpoint's settled positions cannot be read ({error}): put the state back from a backup"
+        ) from error
     count = len(data) // 9
     steps = array("Q", data[: 8 * count])
     positions = list(accumulate(steps, initial=position))[1:]

@@ -101,11 +101,6 @@ class TenantTurns:
             return now
         return later[0][0] if later else BLOCKED
 
-    def all_due(self, lane: int, most: int, shut: Callable[[int], bool]) -> list[int] | None:
-        """The lane's open kinds that have due items; None: there are more than `most`, closed ones included."""
-        due = self.lanes[lane].due
-        return None if len(due) > most else [kind for kind in due if not shut(kind)]
-
     def take(self, lane: int, most: int, shut: Callable[[int], bool]) -> list[int]:
         """Takes up to `most` kinds whose turn it is. Each is in no turn until `keep`, `left` or `waits` is called for
         it."""

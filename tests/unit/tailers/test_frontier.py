@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.model.errors import InvalidRequest
 from tailrace.tailers.rules.frontier import Frontier, decode, encode
 
 STEPS = st.lists(
@@ -79,7 +80,7 @@ def test_encoding_stays_small():
 
 @pytest.mark.parametrize("text", [b"\x02abc", b"\x01abc"])
 def test_an_unknown_encoding_is_refused(text):
-    with pytest.raises(ValueError, match="settled positions"):
+    with pytest.raises(InvalidRequest, match="settled positions"):
         decode(text)
 
 

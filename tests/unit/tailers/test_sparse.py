@@ -125,7 +125,7 @@ def test_the_whole_sums_up_and_a_part_is_refused():
 
 
 def test_a_dense_checkpoint_is_not_taken_for_a_sparse_one():
-    with pytest.raises(ValueError, match="sparse"):
+    with pytest.raises(InvalidRequest, match="sparse"):
         SparseFrontier(0, b"\x01xyz")
 
 
