@@ -92,8 +92,8 @@ def _shown(value: object) -> str:
 
 
 def reserved_slots(quotas: Iterable[Quota]) -> float:
-    """Number of slots that all reserves together take at every moment. One tenant's part of a function is within that
-    of both."""
+    """Number of slots that all reserves together may take at every moment. A tenant's part of a function counts by
+    itself: it is due, too, when others have used up the function's and the tenant's reserves."""
     return sum(quota.reserve for quota in quotas) / 60.0
 
 
