@@ -260,7 +260,7 @@ class SchedulerServer:
             scheduler=self.id,
             resumed=served is not None,
             heartbeat=self._sizes.heartbeat,
-            leases=self._sizes.by_name,
+            leases=[pb.LeaseSize(name=name, size=size) for name, size in self._sizes.by_name.items()],
             session=hello.session,
             # Goes with 0.3.0: tailers of 0.1 push and ask otherwise where a scheduler does not say these.
             reads_parts=True,

@@ -294,7 +294,8 @@ class Dialer:
         if self._leases is None:
             return
         # Goes with 0.3.0: schedulers of 0.1 name their heartbeat alone.
-        theirs = dict(welcome.leases) or {"heartbeat": welcome.heartbeat or self._leases.heartbeat}
+        theirs = {each.name: each.size for each in welcome.leases}
+        theirs = theirs or {"heartbeat": welcome.heartbeat or self._leases.heartbeat}
         if wrong := differing(self._leases, theirs):
             _LOG.warning(
                 "scheduler %s has other leases than this part (%s): runs may be ended before their time, or start "

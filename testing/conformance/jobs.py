@@ -104,15 +104,15 @@ class JobsLaws:
         for _ in range(2):
             assert await engine.jobs.add("", "", "in-1", [JobItem(b"2"), JobItem(b"3", key="k")], run) == 2
             assert await engine.jobs.add(tree.id, "c", "in-2", [JobItem(b"4")], run) == 1
-        with pytest.raises(InvalidRequest, match="only to its own job"):
+        with pytest.raises(InvalidRequest, match="adds to its own job and to jobs after it"):
             await engine.jobs.add("job-2", "", "in-3", [JobItem(b"5")], run)
-        with pytest.raises(InvalidRequest, match="only to its own job"):
+        with pytest.raises(InvalidRequest, match="adds to its own job and to jobs after it"):
             await engine.jobs.add("", "x", "in-3", [JobItem(b"5")], run)
         # Then they are items like the others, and who runs one behind it adds nothing before it
         assert [each.pending for each in (await shown(engine, tree)).jobs] == [3, 0, 1, 0]
         behind = await take(engine, tree, ["c"])
         assert behind is not None
-        with pytest.raises(InvalidRequest, match="only to its own job"):
+        with pytest.raises(InvalidRequest, match="adds to its own job and to jobs after it"):
             await engine.jobs.add("", "a", "in-4", [JobItem(b"5")], JobHolder(behind.ids[0], behind.fence))
         await engine.queue.settle(behind.fence, behind.ids, [])
         # And a run whose lease is over adds nothing more, nor does one that never was
@@ -309,7 +309,7 @@ class JobsLaws:
         tree = tree_of(job("a"), key="k")
         await make(engine, tree)
         await make(engine, tree)
-        with pytest.raises(Conflict, match="another one"):
+        with pytest.raises(Conflict, match="with another definition"):
             await make(engine, tree_of(job("b")))
         with pytest.raises(Conflict, match="has the key 'k' already"):
             await make(engine, tree_of(job("a"), id="job-2", key="k"))
@@ -360,7 +360,7 @@ class JobsLaws:
         for id, name in (("nobody", ""), (tree.id, "x"), (tree.id, "\ud800"), ("\ud800", "")):
             with pytest.raises(InvalidRequest):
                 await engine.jobs.add(id, name, "call", [JobItem(b"1")])
-        with pytest.raises(InvalidRequest, match="sealed when these are complete"):
+        with pytest.raises(InvalidRequest, match="sealed when they are complete"):
             await engine.jobs.seal(tree.id, "b")
         assert (await shown(engine, tree)).pending == 0
 

@@ -51,7 +51,7 @@ class JobsRetryLaws:
         other = await make(engine, tree_of(job("a"), id="other"))
         assert await engine.jobs.retry(tree.id, "one", "") == TreeRetry("one", 3)
         assert await engine.jobs.retry(tree.id, "two", "") == TreeRetry("one", 3)
-        with pytest.raises(Conflict, match="it is another one"):
+        with pytest.raises(Conflict, match="with another definition"):
             await engine.jobs.retry(tree.id, other.id, "")
         # When it is cancelled, then the next one is another
         await engine.jobs.change("one", "cancel", "")

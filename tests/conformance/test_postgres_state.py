@@ -52,7 +52,8 @@ DECLARE
     one text;
 BEGIN
     FOR one IN SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE n.nspname = 'S' AND c.relkind = 'r' AND c.relname NOT IN ('migrations', 'state_home', 'slots', 'filling')
+        WHERE n.nspname = 'S' AND c.relkind = 'r' AND c.relname NOT IN
+            ('migrations', 'state_home', 'slots', 'filling', 'no_crash_since')
     LOOP
         EXECUTE format('DELETE FROM S.%I', one);
     END LOOP;

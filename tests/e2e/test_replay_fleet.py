@@ -84,7 +84,7 @@ async def test_a_replay_runs_where_its_tailer_runs_and_outlives_the_process_that
                     await asyncio.sleep(0.1)
                     [view] = await gateway.replays(begun.number)
             assert view.counts == {"succeeded": ITEMS}
-            with pytest.raises(InvalidRequest, match="nothing to run"):
+            with pytest.raises(InvalidRequest, match="there is no item to run"):
                 await gateway.start_replay(order._replace(only="failed"))
         assert ended(begun.name) == {f"{begun.name}/0/{n}" for n in range(ITEMS)}
         assert judge(journal.read_text().splitlines()).overlaps == set()

@@ -139,7 +139,7 @@ async def test_a_copy_over_the_folder_of_a_node_that_died_is_not_mixed_with_what
     # When one file is written over by its copy
     (tmp_path / "data" / name).write_bytes(copied)
     # Then the node does not start, and says what to do; nothing was played in
-    with pytest.raises(ConfigError, match=f"Remove {name}-wal"):
+    with pytest.raises(ConfigError, match=f"remove {name}-wal"):
         async with stores(tmp_path / "data"):
             pass
     assert (tmp_path / "data" / name).read_bytes() == copied

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.delay_service import turn
+from tailrace.delay_service import leadership
 from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.queue_mover import QueueMover
@@ -26,9 +26,9 @@ CONFIG = DelayConfig(rungs=(0.05, 0.2), max_delay=60.0)
 
 @pytest.fixture
 async def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddedStores]:
-    monkeypatch.setattr(turn, "LEASE", 0.5)
-    monkeypatch.setattr(turn, "RENEW_EVERY", 0.1)
-    monkeypatch.setattr(turn, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(leadership, "LEASE", 0.5)
+    monkeypatch.setattr(leadership, "RENEW_EVERY", 0.1)
+    monkeypatch.setattr(leadership, "LOOK_EVERY", 0.05)
     async with EmbeddedStores(tmp_path, StoresConfig(durability="relaxed", delay_queue="sqlite")) as stores:
         yield stores
 
@@ -79,7 +79,7 @@ async def test_whoever_was_deposed_takes_over_again(stores: EmbeddedStores, dies
     assert sorted(map(int, await due(stores, 30))) == list(range(30))
     assert one.why == ""
     await one.drain(5.0)
-    row = await stores.ownership.read(turn.SOURCE, "")
+    row = await stores.ownership.read(leadership.SOURCE, "")
     assert row is not None and row.holder == ""
 
 

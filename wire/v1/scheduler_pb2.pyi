@@ -99,13 +99,6 @@ class Hello(_message.Message):
 
 class Welcome(_message.Message):
     __slots__ = ("scheduler", "resumed", "heartbeat", "reads_parts", "remembers", "session", "leases")
-    class LeasesEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: float
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
     SCHEDULER_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -119,8 +112,16 @@ class Welcome(_message.Message):
     reads_parts: bool
     remembers: bool
     session: str
-    leases: _containers.ScalarMap[str, float]
-    def __init__(self, scheduler: _Optional[str] = ..., resumed: _Optional[bool] = ..., heartbeat: _Optional[float] = ..., reads_parts: _Optional[bool] = ..., remembers: _Optional[bool] = ..., session: _Optional[str] = ..., leases: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    leases: _containers.RepeatedCompositeFieldContainer[LeaseSize]
+    def __init__(self, scheduler: _Optional[str] = ..., resumed: _Optional[bool] = ..., heartbeat: _Optional[float] = ..., reads_parts: _Optional[bool] = ..., remembers: _Optional[bool] = ..., session: _Optional[str] = ..., leases: _Optional[_Iterable[_Union[LeaseSize, _Mapping]]] = ...) -> None: ...
+
+class LeaseSize(_message.Message):
+    __slots__ = ("name", "size")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    size: float
+    def __init__(self, name: _Optional[str] = ..., size: _Optional[float] = ...) -> None: ...
 
 class LeaseRequest(_message.Message):
     __slots__ = ("number",)

@@ -70,8 +70,8 @@ async def test_what_is_asked_arrives_as_it_was_meant_and_the_answer_is_whole(sto
             assert (await operator.change_replay(7, "pause")).state == "retrying"
             assert replays.asked[-4:] == [5, 7, 7, (7, "pause")]  # once more before the act
             for wrong, why in (
-                (wanted[0]._replace(begin=Bound(edge="middle")), "--from where"),
-                (wanted[0]._replace(end=Bound(edge="middle")), "--to where"),
+                (wanted[0]._replace(begin=Bound(edge="middle")), "--from is missing or wrong"),
+                (wanted[0]._replace(end=Bound(edge="middle")), "--to is missing or wrong"),
                 (wanted[0]._replace(why="x" * 501), "501 characters"),
             ):
                 with pytest.raises(InvalidRequest, match=why):

@@ -98,7 +98,7 @@ async def test_pause_resume_run_now_and_remove(operator: GatewayClient, schedule
     assert [each.position for each in view.last] == [0]
     assert (await operator.change_schedule("nightly", "remove")).schedule.name == "nightly"
     assert await operator.schedules() == [] and len((await schedules.read(0, 9, 1 << 20)).runs) == 1
-    with pytest.raises(InvalidRequest, match="no schedule 'nightly'"):
+    with pytest.raises(InvalidRequest, match="no schedule is named 'nightly'"):
         await operator.change_schedule("nightly", "pause")
     with pytest.raises(InvalidRequest, match="expected one of pause, resume"):
         await operator.change_schedule("nightly", "forget")

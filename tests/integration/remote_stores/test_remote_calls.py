@@ -58,7 +58,7 @@ async def test_what_no_protocol_names_cannot_be_called(address: str, store: str,
         await call(address, store, method, [])
 
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert f"there is no {store}.{method} here" in (raised.value.details() or "")
+    assert f"{store}.{method} is not served here" in (raised.value.details() or "")
 
 
 @pytest.mark.parametrize(

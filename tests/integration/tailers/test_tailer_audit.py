@@ -171,7 +171,7 @@ async def test_the_stores_are_witnesses(environment, stores, scheduler, parking,
         state = stores._state_file
         await state.write(lambda c: c.execute("DELETE FROM dead_letters WHERE number = ?", (three.number,)).rowcount)
         [audit] = await tailers.audits("t")
-        assert "10 died, but 9" in audit.verdict()[0]
+        assert "10 positions died, but only 9" in audit.verdict()[0]
         await state.write(lambda c: c.execute("DELETE FROM ledger WHERE position = 11").rowcount)
         [audit] = await tailers.audits("t")
         assert "the ledger knows of 9" in audit.verdict()[0]

@@ -220,7 +220,7 @@ async def test_of_two_that_read_the_same_one_learns_that_it_is_not_alone(stores:
             await source.close()
             await source.open({})
             found.append((await source.read(10, 1 << 20, 5))[0].payloads)
-    assert found == [[b"line"], [b"line"]] and len(failed) == 1 and "somebody else" in failed[0]
+    assert found == [[b"line"], [b"line"]] and len(failed) == 1 and "another process" in failed[0]
     assert len(await stores.segments.read(one._name, 0, 10)) == 1
     for source in (one, two):
         await source.close()

@@ -53,7 +53,7 @@ class Stream:
                     resumed=knows,
                     session=session,
                     heartbeat=self.far.heartbeat,
-                    leases=self.far.leases,
+                    leases=[pb.LeaseSize(name=name, size=size) for name, size in (self.far.leases or {}).items()],
                 )
                 self.left = [pb.WorkerReply(welcome=welcome)]
             self.far.heard.set()

@@ -127,7 +127,7 @@ async def test_what_fails_again_is_parked_under_the_name_of_the_replay_and_a_can
     rows = [row.entry for row in await stores.ledger.list(name, 9)]
     assert [row for row in rows if row.place not in (LedgerPlace.DONE, LedgerPlace.DEAD)] == []
     # Then only what failed can be run again: here, in the live tailer nothing did
-    with pytest.raises(InvalidRequest, match="nothing to run"):
+    with pytest.raises(InvalidRequest, match="there is no item to run"):
         await orders(stores).order(EVERYTHING._replace(only=Only.FAILED))
 
 
@@ -152,7 +152,7 @@ async def test_only_failed_dropped_or_unseen_by_what_the_audit_knows(stores, sch
         found = await over(stores, begun.replay.number)
         assert sorted(payloads_of(scheduler, found.replay.name)) == wanted
         assert found.counts == {"succeeded": len(wanted)}
-    with pytest.raises(InvalidRequest, match="nothing to run"):
+    with pytest.raises(InvalidRequest, match="there is no item to run"):
         await orders(stores).order(EVERYTHING._replace(only=Only.UNSEEN))
 
 
@@ -185,7 +185,7 @@ async def test_what_cannot_be_is_refused_with_what_to_do(stores, scheduler, park
         await stores.log.trim("s", 0, 10)
         start = (await stores.log.bounds("s"))[0].start
         wrong = [
-            (EVERYTHING._replace(tailer="u"), "no tailer 'u' runs anywhere"),
+            (EVERYTHING._replace(tailer="u"), "no tailer 'u' took up the order"),
             (EVERYTHING._replace(tailer="queue"), "redrive dead letters instead"),
             (EVERYTHING._replace(only="lost"), "--only is 'lost'"),
             (EVERYTHING._replace(rate=-1.0), "--rate is -1"),
@@ -194,7 +194,7 @@ async def test_what_cannot_be_is_refused_with_what_to_do(stores, scheduler, park
             (EVERYTHING._replace(begin=Bound(40), end=Bound(30)), "behind --to"),
         ]
         if start:
-            wrong.append((EVERYTHING._replace(begin=Bound(0)), "nothing below"))
+            wrong.append((EVERYTHING._replace(begin=Bound(0)), "no records below"))
         for order, why in wrong:
             with pytest.raises(InvalidRequest, match=why):
                 await orders(stores, answer_within=0.2 if order.tailer == "u" else 10.0).order(order)
