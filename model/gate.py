@@ -52,7 +52,8 @@ class Gate:
             return f"collection {self.collection!r} of {self.function}"
         if self.function and not any(self.key[1:]):
             return self.function
-        return " × ".join(f"{name} {value}" for name, value in zip(GATED, self.key, strict=True) if value) or "nothing"
+        named = [f"{name} {value}" for name, value in zip(GATED, self.key, strict=True) if value]
+        return " × ".join(named) or "gate without a name"
 
     def fault(self) -> str:  # noqa: PLR0911 - one return per fault
         """The fault in this gate as a sentence; empty: there is none."""
@@ -62,9 +63,9 @@ class Gate:
             if name and not is_name(name):
                 return f"{what} {name[:NAME_LENGTH]!r} is not a name: {EXPECTED}"
         if not any(self.key):
-            return "it names nothing: give a function, a tenant, a downstream or a source"
+            return "nothing is behind it: give a function, a tenant, a downstream or a source"
         if self.collection and not self.function:
-            return "it names a collection and no function: a collection is part of one"
+            return "`collection` is given without `function`: a collection is part of a function"
         if self.downstream and self.function:
             return "a gate is of a function or of a downstream, not of both: give two gates"
         if self.source and any(self.key[:-1]):

@@ -90,7 +90,7 @@ class Quota:
     def what(self) -> str:
         """The subject that the quota limits, for people."""
         named = [f"{name} {getattr(self, name)}" for name in NAMED if getattr(self, name)]
-        return " × ".join(named + ([f"each {self.per}"] if self.per else [])) or "nothing"
+        return " × ".join(named + ([f"each {self.per}"] if self.per else [])) or "quota without a name"
 
     def fault(self) -> str:
         """The fault in this quota as a sentence; empty: there is none."""
@@ -104,15 +104,15 @@ class Quota:
         if self.per and self.per not in PER:
             return f"per is {self.per[:NAME_LENGTH]!r}: expected {' or '.join(PER)}"
         if self.per and self.tenant:
-            return "it names a tenant and is per tenant: give one of them"
+            return "`tenant` and `per: tenant` are both given: give one of them"
         if self.collection and not self.function:
-            return "it names a collection and no function: a collection is part of one"
+            return "`collection` is given without `function`: a collection is part of a function"
         if self.downstream and self.function:
             return "a limit is of a function or of a downstream, not of both: give two quotas"
         if self.collection and (self.tenant or self.per):
             return "a limit is of a collection or of a tenant, not of both: give two quotas"
         if not any(self.key):
-            return "it names nothing: give a function, a tenant or a downstream, or per: tenant"
+            return "nobody pays it: give a function, a tenant or a downstream, or per: tenant"
         return ""
 
     def _fault_of_numbers(self) -> str:  # noqa: PLR0911 - one return per fault
