@@ -78,7 +78,13 @@ async def test_of_two_processes_one_reads_a_replay_and_the_other_goes_on_when_it
     await live_is_done(stores, scheduler, 60, eventually)
     await other.start()
     try:
-        # When somebody wants a replay, one of them reads it and the other stands by
+        # When somebody wants a replay, whose last items run until they are let go, one of them reads it and the other
+        # stands by
+        held = True
+        ended = scheduler.decide
+        scheduler.decide = lambda flight, index: (
+            None if held and int(flight.payloads[index]) >= 30 else ended(flight, index)
+        )
         begun = await orders(stores).order(EVERYTHING._replace(rate=100.0))
         name = begun.replay.name
         await eventually(lambda: all(each.replays.tailer(name) is not None for each in (one, other)))
@@ -92,6 +98,7 @@ async def test_of_two_processes_one_reads_a_replay_and_the_other_goes_on_when_it
         assert (told.name, told.tailer, told.state, told.items) == (name, "t", "running", 60)
         # And when the first one dies, the other goes on
         await reading.stop()
+        held = False
         found = await over(stores, begun.replay.number)
         assert set(payloads_of(scheduler, name)) == set(range(60))
         assert found.counts == {"succeeded": 60}
