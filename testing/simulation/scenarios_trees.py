@@ -127,6 +127,12 @@ PAUSED = _world(
     )
 )
 
+#: A gathering item fails after items that failed, and one alone; both trees are tried again.
+GATHERED = _world(
+    tree("reduced", 3, deeds={"a": (Deed("fatal", 0.1), *_SOON), "b": (Deed("fatal", 0.1), *_SOON)}, retry=1.0)
+)
+GATHERED_ALONE = _world(tree("reduced", 3, deeds={"b": (Deed("fatal", 0.1), *_SOON)}, retry=1.0))
+
 #: Items fail, and have other lives: while their job is open, and when it is complete.
 LIVES = _world(tree("chain", 3, deeds={"a": (Deed("fatal", 0.1), *_SOON)}, redrives=(2.5, 3.0, 9.0), seal=6.0))
 OVER = _world(tree("alone", 3, deeds={"a": (Deed("fatal", 0.1), *_SOON)}, redrives=(9.0,)))
@@ -167,4 +173,6 @@ SCENARIOS: dict[str, list[Plan]] = {
     "the end of each job is told as that of its tree": [CHAIN],
     "items of a paused tree are handed out": [PAUSED],
     "what waited while its tree was paused is not due again": [PAUSED],
+    "a gathering item that failed alone is not tried again": [GATHERED_ALONE],
+    "a gathering item is tried again beside those that it gathers": [GATHERED],
 }

@@ -82,23 +82,28 @@ def _retried(grower: Grower, grown: Grown, deleted: bool) -> Iterator[str]:
     if told is None:
         return
     failed = [each for each in grown.items.values() if each.state == FAILED]
-    again = [each for each in failed if not grown.plan.job[grown.name(each)].gather]
+    again = _tried_again(grown)
     said = told.word.items if isinstance(told.word, TreeRetry) else None
     if told.done and said != len(again):
-        yield f"has {len(again)} failed items, and its retry said {said}"
+        yield f"has {len(again)} failed items that are tried again, and its retry said {said}"
     if not told.done and failed and not deleted:
         yield f"has {len(failed)} failed items, and its retry was refused: {told.why}"
 
 
 def _taken_along(grown: Grown, former: Grown) -> Iterator[str]:
     """Lines about items that failed in the former tree and are not here once, each in the job that it was in."""
-    failed = [each for each in former.items.values() if each.state == FAILED]
-    expected = Counter(
-        (former.name(each), each.item) for each in failed if not former.plan.job[former.name(each)].gather
-    )
+    expected = Counter((former.name(each), each.item) for each in _tried_again(former))
     found = Counter((grown.name(each), each.origin) for each in grown.items.values() if each.origin in former.items)
     if found != expected:
         yield f"has of {former.row.id} {sorted(found.elements())}, and there failed {sorted(expected.elements())}"
+
+
+def _tried_again(former: Grown) -> list[ItemRow]:
+    """Failed items that another try of their tree has. A gathering item that failed after items that failed too is not
+    among them: it is made anew of what these are by then."""
+    failed = [each for each in former.items.values() if each.state == FAILED]
+    anew = {name for each in failed for name in former.plan.behind(former.name(each)) if former.plan.job[name].gather}
+    return [each for each in failed if former.name(each) not in anew]
 
 
 def _inner(grower: Grower, grown: Grown) -> Iterator[str]:

@@ -86,7 +86,7 @@ class TreesAudit:
         elif tree.job[name].gather:
             item = self._fed[tree.k, name, -1, 0]
             if grown is not None:
-                self._gathers(grown, name, step)
+                self._gathers(grown, id, name, step)
         else:
             origin, part = (step[0], step[1]) if tree.job[name].each else (step[0][0], 0)
             item = self._fed.get((tree.k, name, origin, part), _NOBODY)
@@ -100,8 +100,13 @@ class TreesAudit:
                 self._wrong(own, f"has {id} of item {self._n(row.origin)}, which runs item {item.n} of {item.origin}")
         return item
 
-    def _gathers(self, grown: Grown, name: str, step: Any) -> None:
-        """Checks that a gathering item starts when its parents are complete, and has all of their results, in order."""
+    def _gathers(self, grown: Grown, id: str, name: str, step: Any) -> None:
+        """Checks that a gathering item starts when its parents are complete, and has all of their results, in order.
+        One that is tried again in another tree has those of the tree where it failed, whose parents are complete."""
+        row = grown.items.get(int(id, 16))
+        former = self.over.get(grown.plan.id) if grown.again else None
+        if former is not None and row is not None and row.origin in former.items:
+            grown = former
         parents = sorted(job.job for job in grown.jobs.values() if job.name in grown.plan.job[name].parents)
         for job in parents:
             if grown.jobs[job].complete_at is None:

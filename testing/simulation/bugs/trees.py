@@ -15,6 +15,7 @@ from ....stores.jobs.rules.redriving import ItemStands, why_not
 from ....stores.jobs.sqlite import advance as advance_
 from ....stores.jobs.sqlite import ends as ends_
 from ....stores.jobs.sqlite import redrive as redrive_
+from ....stores.jobs.sqlite import retry as retry_
 from ....stores.jobs.sqlite import trees as trees_
 from ....stores.jobs.sqlite.callback import tell
 from ....stores.jobs.sqlite.due_jobs import DueJobs
@@ -244,3 +245,21 @@ def _items_of_a_paused_tree_are_handed_out() -> Bug:
 @bug
 def _what_waited_while_its_tree_was_paused_is_not_due_again() -> Bug:
     return instead(advance_, "_wake_some", lambda connection, memory, row, now: 0)
+
+
+# ---- another try
+
+
+def _with_anew(condition: str) -> Bug:
+    """Has jobs that fit the condition, on the former tree's job `o`, make their item anew."""
+    return instead(retry_, "_PAIRS", retry_._PAIRS.replace(retry_._ANEW, condition))
+
+
+@bug
+def _a_gathering_item_that_failed_alone_is_not_tried_again() -> Bug:
+    return _with_anew("o.gather = 1")
+
+
+@bug
+def _a_gathering_item_is_tried_again_beside_those_that_it_gathers() -> Bug:
+    return _with_anew("0")
