@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import textwrap
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from scenes.planted_mistake import Mistake, examples, history, plant
 from unit.scheduler import test_adaptive_rule as adaptive_rule
 from unit.scheduler import test_budget_of_retries as retry_stories
 from unit.scheduler import test_flow_limit_histories as limit_histories
@@ -40,35 +37,6 @@ from tailrace.scheduler.rules import (
     unit_limit,
 )
 
-#: How a mistake is looked for: nobody reads the smallest example, so none is made.
-LOOK = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-    print_blob=False,
-    phases=[Phase.generate],
-)
-
-
-def history(machine: type[RuleBasedStateMachine]) -> Callable[[], None]:
-    """Runs some hundred histories of a machine, the same ones each time."""
-
-    def run() -> None:
-        run_state_machine_as_test(
-            machine,
-            settings=settings(LOOK, max_examples=600, stateful_step_count=30),
-        )
-
-    return run
-
-
-def examples(test: Any, strategies: Sequence[Any]) -> Callable[[], None]:
-    """Runs a test of hypothesis on its strategies, each time with the same three hundred examples."""
-    found: Callable[[], None] = settings(LOOK, max_examples=300)(given(*strategies)(test.hypothesis.inner_test))
-    return found
-
 
 def reserving(story: Callable[[Any], None]) -> Callable[[], None]:
     """A story of a core that may be given as much as one likes."""
@@ -77,16 +45,6 @@ def reserving(story: Callable[[Any], None]) -> Callable[[], None]:
 
 composed = history(limit_histories.Composed)
 in_turns = reserving_stories.test_flows_that_wait_for_their_own_full_limit_keep_of_a_shared_one_what_they_need
-
-
-class Mistake(NamedTuple):
-    """A mistake: in `name` of `owner` the text `right` is `wrong`; `found_by` fails then."""
-
-    owner: Any
-    name: str
-    right: str
-    wrong: str
-    found_by: Callable[[], None]
 
 
 MISTAKES = {
@@ -394,25 +352,9 @@ MISTAKES = {
 
 @pytest.mark.parametrize("name", sorted(MISTAKES))
 def test_a_planted_mistake_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mistake = MISTAKES[name]
     # Given the rule with a mistake in it
-    former = inspect.unwrap(getattr(mistake.owner, mistake.name))
-    text = textwrap.dedent(inspect.getsource(former))
-    assert mistake.right in text, "the rule is written otherwise now: plant the mistake anew"
-    made: dict[str, Any] = {}
-    source = "from __future__ import annotations\n" + text.replace(mistake.right, mistake.wrong)
-    exec(compile(source, f"<{name}>", "exec"), former.__globals__, made)
-    _plant(monkeypatch, mistake, former, made[mistake.name])
+    plant(MISTAKES[name], (dispatch, intake, limits, sleep, closings, shares), monkeypatch)
     # When it is tried, Then somebody notices
     with pytest.raises(Exception) as found:
-        mistake.found_by()
+        MISTAKES[name].found_by()
     assert not isinstance(found.value, TypeError | NameError | AttributeError), "the mistake itself is broken"
-
-
-def _plant(monkeypatch: pytest.MonkeyPatch, mistake: Mistake, former: Any, wrong: Any) -> None:
-    """A function of a module is known by other modules under its own name, too."""
-    monkeypatch.setattr(mistake.owner, mistake.name, wrong)
-    if inspect.ismodule(mistake.owner):
-        for module in (dispatch, intake, limits, sleep, closings, shares):
-            if getattr(module, mistake.name, None) is former:
-                monkeypatch.setattr(module, mistake.name, wrong)

@@ -12,11 +12,11 @@ from tailrace.model.replay import ReplayState, asked_for
 async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_where_it_was(
     stores, scheduler, make, eventually
 ):
-    # Given a replay at fifty a second that was paused on its way
+    # Given a replay at twenty a second that was paused on its way
     tailers = make()
     await tailers.start()
     await live_is_done(stores, scheduler, 30, eventually)
-    begun = await orders(stores).order(EVERYTHING._replace(rate=50.0))
+    begun = await orders(stores).order(EVERYTHING._replace(rate=20.0))
     name, number = begun.replay.name, begun.replay.number
     await eventually(lambda: len(payloads_of(scheduler, name)) >= 5)
     assert (await orders(stores).change(number, "pause")).replay.state is ReplayState.PAUSED
