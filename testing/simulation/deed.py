@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...model.errors import Fatal, RetryLater, Throttled
+
+#: Seconds that one waits that was throttled and does not say for how long.
+THROTTLED = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Deed:
@@ -23,6 +28,19 @@ class Deed:
     child: int | None = None
     blocks: bool = False
     adds: bool = False
+
+    def does(self) -> None:
+        """Returns, or raises the error of its kind."""
+        match self.kind:
+            case "ok":
+                return
+            case "fatal":
+                raise Fatal("it can never work")
+            case "later":
+                raise RetryLater(after=self.after)
+            case "throttled":
+                raise Throttled("slower", retry_after=self.after or THROTTLED)
+        raise ValueError("it failed")
 
 
 OK = Deed("ok")

@@ -6,13 +6,13 @@ import asyncio
 import contextvars
 import math
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ...foundation.current_run import RUN, waiting
-from ...model.errors import Fatal, RetryLater, Throttled
+from ...model.errors import Conflict, Throttled
 from ...model.outcome import Outcome
 from ...runtime.board import Board
 from ...runtime.deadman import Deadman
@@ -24,11 +24,11 @@ from ...runtime.rules.attempt import Stop
 from ...runtime.rules.overdue import Overdue
 from ...sdk.context import Context
 from ...sdk.function import Function
+from .deed import THROTTLED, Deed
 from .ends import Ends, deserved
 from .host import Host
 from .journal import Execution
 from .loop import SimLoop
-from .plan import Deed
 from .threads import BatonCondition, Thread, this
 
 #: Seconds that a function takes to end when it is told to.
@@ -37,8 +37,6 @@ ENDING = 0.01
 RHO = 0.01
 #: Seconds that a failed item waits at least when it did not ask for a time of its own (parts.DELAYS).
 LEAST_PAUSE = 2.0
-#: Seconds that one waits that was throttled and does not say for how long.
-THROTTLED = 1.0
 #: Seconds after which a `def` function looks whether it should end.
 GLANCE = 0.5
 #: Seconds between two looks of the control thread, at most.
@@ -46,12 +44,14 @@ PATIENCE = 1.0
 #: Seconds between two looks of one that waits for other work.
 ASKS = 0.5
 
+#: Reading for a run, which sleeps by the second function.
+Reads = Callable[[Execution, Callable[[float], Awaitable[None]]], Awaitable[None]]
 _INSIDE: contextvars.ContextVar[Inside] = contextvars.ContextVar("tailrace-simulated-process")
 
 
-async def play(n: int, context: Context) -> None:
-    """Plays the plan's deed of item `n`, in the process that it runs in."""
-    await _INSIDE.get().play(n, context)
+async def play(n: int, context: Context, reads: Reads | None = None) -> None:
+    """Plays the plan's deed of item `n`, in the process that it runs in. `reads`: what it reads before it ends."""
+    await _INSIDE.get().play(n, context, reads)
 
 
 def play_plainly(n: int, context: Context) -> None:
@@ -184,7 +184,7 @@ class Inside:
 
     # ---- the functions
 
-    async def play(self, n: int, context: Context) -> None:
+    async def play(self, n: int, context: Context, reads: Reads | None) -> None:
         """Plays one run of item `n`: it takes its time, then ends as its deed says."""
         run = self._begins(_holder().key, n, context)
         how, asked = "?", None
@@ -192,12 +192,14 @@ class Inside:
             await self._takes_its_time(run)
             await self._waits(run)
             await self._adds(run)
+            if reads is not None and not run.broken:
+                await reads(run.execution, partial(self._sleeps, run))
             if run.deed.kind == "crash":
                 self._die(-signal.SIGSEGV)
                 await self._loop.create_future()
             how, asked = deserved(run.deed, run.stop), run.deed.after
-            _does(run.deed)
-        except asyncio.CancelledError:
+            run.deed.does()
+        except (asyncio.CancelledError, Conflict):  # told to end, or it lost its item and reads nothing
             how = deserved(None, run.stop)
             raise
         except Throttled:  # by what it does; or since more runs wait in this process than may
@@ -230,7 +232,7 @@ class Inside:
                 thread.ask(partial(self._die, -signal.SIGSEGV))
                 thread.rest()
             how, asked = deserved(run.deed, run.stop), run.deed.after
-            _does(run.deed)
+            run.deed.does()
         except Stopped:
             how = deserved(None, run.stop)
             raise
@@ -385,16 +387,3 @@ class Inside:
 def _holder() -> Any:
     """The engine's record of the run whose code this is."""
     return RUN.get()
-
-
-def _does(deed: Deed) -> None:
-    match deed.kind:
-        case "ok":
-            return
-        case "fatal":
-            raise Fatal("it can never work")
-        case "later":
-            raise RetryLater(after=deed.after)
-        case "throttled":
-            raise Throttled("slower", retry_after=deed.after or THROTTLED)
-    raise ValueError("it failed")

@@ -1,5 +1,5 @@
 """A client that makes trees of jobs, fills and seals them, and makes an operator's requests; each call again until it
-is answered. Additions by runs go through it too: a run waits until they are answered."""
+is answered. Additions by runs and what gathers reads go through it too: a run waits until they are answered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ...foundation.together import together
 from ...model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
-from ...model.job import JobHolder, JobItem, JobSpec, TreeSpec
+from ...model.job import JobHolder, JobItem, JobSpec, ResultPage, TreeSpec
 from ...model.workload import Kind
 from ...stores.jobs.jobs import Feeding
 from ...stores.queue.intake import Callback
@@ -19,12 +19,14 @@ from ...stores.remote import RemoteJobs
 from .host import Host, here
 from .journal import Execution
 from .plan import Plan
-from .plan_trees import MOST, MOST_GATHERED, TOLD, BranchItem, TreePlan
+from .plan_trees import MOST, MOST_GATHERED, MOST_NARROW, TOLD, BranchItem, TreeJob, TreePlan
 
 T = TypeVar("T")
 
-#: The function that runs everything of trees.
-BRANCH = "branch"
+#: The function that runs everything of trees, and the one that gathers in narrow trees.
+BRANCH, GATHERING = "branch", "gathering"
+#: Results, and bytes of them, in a page.
+PAGE, PAGE_BYTES = 2, 1 << 20
 #: Seconds between two tries, and between two looks whether a tree is over.
 AGAIN, LOOKS = 0.5, 0.5
 _FAILED = (
@@ -33,6 +35,7 @@ _FAILED = (
 )
 _OVER = "SELECT complete_at, deleted FROM job_trees WHERE id = ?"
 _FENCES = "SELECT id, fence FROM tasks"
+_HELD = "SELECT fence FROM tasks WHERE id = ? AND state BETWEEN 2 AND 9"
 
 
 class GrowerAnswer(NamedTuple):
@@ -53,6 +56,7 @@ class Grower:
     seals, asks, retries  likewise; the retry by the tree alone
     lives    by the workload that failed: the one that its item has since
     inner    by the run that added: its workload and fence, then the place
+    pages    by the run that gathers, and the place after which it reads
     """
 
     def __init__(self, plan: Plan, store: str, host: Callable[[], Host]) -> None:
@@ -69,6 +73,7 @@ class Grower:
         self.lives: dict[str, str] = {}
         self.redriven: set[tuple[int, int]] = set()
         self.inner: dict[tuple[str, int], list[GrowerAnswer]] = {}
+        self.pages: dict[tuple[str, int, str], GrowerAnswer] = {}
         self._added: set[tuple[str, int]] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -79,7 +84,7 @@ class Grower:
 
     async def _grow(self, tree: TreePlan) -> None:
         await self._until(tree.at)
-        spec, feedings = _spec(tree), [_feeding(tree, each.name, each.gather) for each in tree.jobs]
+        spec, feedings = _spec(tree), [_feeding(tree, each) for each in tree.jobs]
         done = Callback(*_around(tree, TOLD)) if tree.told >= 0 else None
         await self._heard(partial(self._jobs.create, spec, feedings, done))
         self.made.add(tree.k)
@@ -186,22 +191,60 @@ class Grower:
         """Whether all that a run adds was answered."""
         return (run.id, run.fence) in self._added
 
+    # ---- what runs read
+
+    def reads(self, run: Execution, after: str) -> None:
+        """Has this process read the page of results after a place, for a run that gathers them."""
+        host = self._host()
+        host.world.at(host.world.now, host.call, self._spawn_read, run, after)
+
+    def _spawn_read(self, run: Execution, after: str) -> None:
+        self._tasks.append(asyncio.ensure_future(self._read_for(run, after)))
+
+    async def _read_for(self, run: Execution, after: str) -> None:
+        """Reads a page, and checks that only a run that has its item gets one, and that it does get it."""
+        disk, item = here().disk, int(run.id, 16)
+        passed = any(fence > run.fence for (fence,) in disk.rows("queue", _HELD, (item,)))
+        read = partial(self._jobs.gathered, JobHolder(run.id, run.fence), after, PAGE, PAGE_BYTES)
+        answer = self.pages[run.id, run.fence, after] = await self._answer(f"page of {run.id}", read)
+        if answer.done and passed:
+            here().journal.wrong(f"trees: {run.id} under {run.fence} was read to, and ran elsewhere by then")
+        if not answer.done and disk.rows("queue", _HELD, (item,)) == [(run.fence,)]:
+            here().journal.wrong(f"trees: {run.id} was not read to, and has its item: {answer.why}")
+
+    def page(self, run: Execution, after: str) -> ResultPage | None:
+        """The page that a run waits for; None: it is not there yet. Raises Conflict if it was refused."""
+        answer = self.pages.get((run.id, run.fence, after))
+        if answer is None:
+            return None
+        if not isinstance(answer.word, ResultPage):
+            raise Conflict(answer.why)
+        return answer.word
+
     def fences(self) -> dict[str, int]:
         """The fence of each workload's last hand-out."""
         return {f"{number:016x}": fence for number, fence in self._host().disk.rows("queue", _FENCES)}
 
 
 def _spec(tree: TreePlan) -> TreeSpec:
-    jobs = [JobSpec(each.name, BRANCH, each.parents, gather=each.gather, each=each.each) for each in tree.jobs]
+    jobs = [
+        JobSpec(each.name, _function(tree, each), each.parents, gather=each.gather, each=each.each)
+        for each in tree.jobs
+    ]
     told = BRANCH if tree.told >= 0 else ""
     return TreeSpec(
         tree.id, "grown", jobs, policy=tree.policy, most_failed=tree.most_failed, created_by="ann", on_done=told
     )
 
 
-def _feeding(tree: TreePlan, job: str, whole: bool) -> Feeding:
-    return Feeding(*_around(tree, job), MOST_GATHERED if whole else MOST)
+def _function(tree: TreePlan, job: TreeJob) -> str:
+    return GATHERING if job.gather and tree.narrow else BRANCH
 
 
-def _around(tree: TreePlan, job: str) -> tuple[Kind, bytes, bytes]:
-    return Kind(BRANCH), f'{{"job":"{tree.k}.{job}","step":'.encode(), b"}"
+def _feeding(tree: TreePlan, job: TreeJob) -> Feeding:
+    whole = MOST_NARROW if tree.narrow else MOST_GATHERED
+    return Feeding(*_around(tree, job.name, _function(tree, job)), whole if job.gather else MOST)
+
+
+def _around(tree: TreePlan, job: str, function: str = BRANCH) -> tuple[Kind, bytes, bytes]:
+    return Kind(function), f'{{"job":"{tree.k}.{job}","step":'.encode(), b"}"

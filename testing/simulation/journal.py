@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ...model.job import ResultPage
 from .world import World
 
 #: Seconds by which an item may start before its time: what rounding to microseconds makes of equal times.
@@ -66,6 +67,15 @@ class KnownTrees(Protocol):
 
     def unfit(self, id: str) -> bool:
         """Whether a workload ran well, and no item can be made of its result."""
+
+    def reads(self, run: Execution, after: str) -> None:
+        """Has the results after a place read for a run that gathers them."""
+
+    def page(self, run: Execution, after: str) -> ResultPage | None:
+        """The results that a run waits for; None: they are not there yet. Raises Conflict if it gets none."""
+
+    def gathered(self, id: str, results: list[Any]) -> None:
+        """Checks the results that a run has read."""
 
 
 class Journal:

@@ -40,10 +40,10 @@ from ...tailers.registry import Environment
 from ...tailers.resources import Parking
 from ...tailers.supervisor import SCHEDULES, Tailers
 from ...wire.delay import DelayClient
-from .branches import branch
+from .branches import branch, gathering
 from .executor import SimExecutor
 from .executor_inside import play, play_plainly
-from .grower import BRANCH
+from .grower import BRANCH, GATHERING
 from .host import here
 from .overtime import GRACE as GRACE_AFTER_TIMEOUT
 from .plan import Fault, LimitApplied, Plan
@@ -86,8 +86,9 @@ def _declared(timeout: float, threads: bool = False) -> Function[..., Any]:
     return function(name=FUNCTION, timeout=timeout or None, retry=RETRY)(_plain if threads else _work)
 
 
-#: The function of what trees have.
+#: The function of what trees have, and of what gathers in narrow ones.
 _BRANCHES = function(name=BRANCH, retry=RETRY)(branch)
+_GATHERING = function(name=GATHERING, retry=RETRY)(gathering)
 #: The function of items, as clients that submit know it.
 work = _declared(0.0)
 
@@ -273,6 +274,8 @@ def worker(plan: Plan, schedulers: Sequence[str]) -> Part:
         executors=plan.executors, slots=plan.slots, **threads, isolated=1, name=name, timeout_grace=grace
     )
     functions = {FUNCTION: _declared(plan.timeout, plan.threads)} | ({BRANCH: _BRANCHES} if plan.trees else {})
+    if any(tree.narrow for tree in plan.trees):
+        functions[GATHERING] = _GATHERING
     loaded = LoadedFunctions(("simulated",), functions)
     registry = GATEWAYS if plan.gateways else None
     process = partial(SimExecutor, functions=loaded.functions)

@@ -59,8 +59,8 @@ class BranchItem:
 #: Bytes of a payload that is made of a result, and what has no room in it.
 MOST = 300
 PAD = "x" * MOST
-#: The same of a payload that has all results of a job.
-MOST_GATHERED = 1 << 20
+#: The same of a payload that has all results of a job, and of one in a narrow tree.
+MOST_GATHERED, MOST_NARROW = 1 << 20, 30
 
 
 class TreeJob(NamedTuple):
@@ -90,7 +90,8 @@ class TreeAsk(NamedTuple):
 class TreePlan:
     """A tree, made `at` true seconds and sealed `seal` true seconds; both are a client's. `retry`: how many seconds
     after its end another tree is asked for of what failed (0: none is). `told`: the item that hears of its end; -1:
-    none does. `redrives`: true seconds at which what failed until then is to have another life in this tree."""
+    none does. `redrives`: true seconds at which what failed until then is to have another life in this tree. `narrow`:
+    hardly any results that are gathered fit a payload."""
 
     k: int
     at: float
@@ -104,6 +105,7 @@ class TreePlan:
     retry: float = 0.0
     told: int = -1
     redrives: tuple[float, ...] = ()
+    narrow: bool = False
 
     @property
     def id(self) -> str:

@@ -44,8 +44,8 @@ RACING, PAUSED, ENDED, TOLD_OF, TRIED_AGAIN = 0.5, 0.3, 0.2, 0.6, 0.5
 REDRIVEN, REDRIVES = 0.4, (1, 3)
 #: Faults more around a tree, at most, in worlds that have others; and the share of them that strike at such a time.
 MORE, AT_A_SEAL = 4, 0.4
-#: The share of trees to which nothing is added.
-EMPTY = 0.1
+#: The shares of trees to which nothing is added, and of those whose gathered results hardly fit a payload.
+EMPTY, NARROW = 0.1, 0.5
 #: Faults that restart nothing, and faults of wires in a blinking world.
 _BLINKS = ("reset", "pause", "cut", "both", "freeze")
 #: More of the time in which all must be over: of each tree, for its depth.
@@ -68,6 +68,7 @@ def with_trees(plan: Plan, strike: float, stores: str) -> Plan:
     faults = [*plan.faults]
     blinks = bool(faults) and all(fault.kind in _BLINKS for fault in faults)
     trees = [_redriven(Random(f"lives in {plan.seed} of {tree.k}"), tree) for tree in trees]
+    trees = [replace(tree, narrow=Random(f"room in {plan.seed} of {tree.k}").random() < NARROW) for tree in trees]
     for tree in trees:
         for _ in range(random.randint(0, MORE)):
             at = min(_moment(random, tree), strike)

@@ -133,6 +133,12 @@ GATHERED = _world(
 )
 GATHERED_ALONE = _world(tree("reduced", 3, deeds={"b": (Deed("fatal", 0.1), *_SOON)}, retry=1.0))
 
+#: More is gathered than fits a payload; the item is tried again in its tree, and in another one.
+NARROW = _world(
+    tree("reduced", 9, deeds={"a": (Deed("ok", 1.0),), "b": (Deed("raise", 0.1), *_SOON)}, narrow=True), calm=30.0
+)
+NARROW_AGAIN = _world(tree("reduced", 9, deeds={"b": (Deed("fatal", 0.1), *_SOON)}, narrow=True, retry=1.0))
+
 #: Items fail, and have other lives: while their job is open, and when it is complete.
 LIVES = _world(tree("chain", 3, deeds={"a": (Deed("fatal", 0.1), *_SOON)}, redrives=(2.5, 3.0, 9.0), seal=6.0))
 OVER = _world(tree("alone", 3, deeds={"a": (Deed("fatal", 0.1), *_SOON)}, redrives=(9.0,)))
@@ -175,4 +181,6 @@ SCENARIOS: dict[str, list[Plan]] = {
     "what waited while its tree was paused is not due again": [PAUSED],
     "a gathering item that failed alone is not tried again": [GATHERED_ALONE],
     "a gathering item is tried again beside those that it gathers": [GATHERED],
+    "a gathering item that is tried again reads the results of its own tree": [NARROW_AGAIN],
+    "a page of gathered results begins after one that was not given": [NARROW],
 }

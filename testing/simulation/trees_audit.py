@@ -8,10 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Set
 from typing import Any
 
+from ...model.job import ResultPage
+from ...runtime import gathering
 from ...stores.jobs.rules import retrying
 from ...stores.jobs.rules.ending import ends_tree
 from ...stores.jobs.sqlite import advance as advance_
 from ...stores.jobs.sqlite import queries
+from .branches import PageReader
 from .client import WorldClient
 from .grower import Grower
 from .journal import Execution, Journal
@@ -32,8 +35,9 @@ _HEIGHT = "SELECT coalesce(max(fence), 0) FROM tasks"
 
 @contextlib.contextmanager
 def in_small_steps() -> Iterator[None]:
-    """Has trees changed in small steps, where they are changed in steps."""
+    """Has trees changed in small steps, where they are changed in steps, and results read through the world."""
     with (
+        instead(gathering, "RunReader", PageReader),
         instead(advance_, "STEPS", STEPS),
         instead(advance_, "SOME", FEW),
         instead(advance_, "EXPANDED", FEW),
@@ -86,7 +90,9 @@ class TreesAudit:
         elif tree.job[name].gather:
             item = self._fed[tree.k, name, -1, 0]
             if grown is not None:
-                self._gathers(grown, id, name, step)
+                self._gathers(grown, id, name)
+                if not tree.narrow:
+                    self._results_of(grown, id, name, step)
         else:
             origin, part = (step[0], step[1]) if tree.job[name].each else (step[0][0], 0)
             item = self._fed.get((tree.k, name, origin, part), _NOBODY)
@@ -100,21 +106,35 @@ class TreesAudit:
                 self._wrong(own, f"has {id} of item {self._n(row.origin)}, which runs item {item.n} of {item.origin}")
         return item
 
-    def _gathers(self, grown: Grown, id: str, name: str, step: Any) -> None:
-        """Checks that a gathering item starts when its parents are complete, and has all of their results, in order.
-        One that is tried again in another tree has those of the tree where it failed, whose parents are complete."""
-        row = grown.items.get(int(id, 16))
-        former = self.over.get(grown.plan.id) if grown.again else None
-        if former is not None and row is not None and row.origin in former.items:
-            grown = former
-        parents = sorted(job.job for job in grown.jobs.values() if job.name in grown.plan.job[name].parents)
+    def _gathers(self, grown: Grown, id: str, name: str) -> None:
+        """Checks that a gathering item starts when its parents are complete."""
+        grown, parents = self._gathered_by(grown, id, name)
         for job in parents:
             if grown.jobs[job].complete_at is None:
                 self._wrong(grown.row.id, f"runs {name}, and its job {grown.jobs[job].name} is not complete")
+
+    def gathered(self, id: str, results: list[Any]) -> None:
+        """Checks the results that a run of a narrow tree has read."""
+        grown = self._grown().get(self._of.get(id, ""))
+        row = None if grown is None else grown.items.get(int(id, 16))
+        if grown is not None and row is not None:
+            self._results_of(grown, id, grown.name(row), results)
+
+    def _results_of(self, grown: Grown, id: str, name: str, step: Any) -> None:
+        """Checks that a gathering item has all results of its parents, in order."""
+        grown, parents = self._gathered_by(grown, id, name)
         rows = sorted((each.job, each.item) for each in grown.items.values() if each.state == SUCCEEDED)
         results = [self._planned(item).result for job in parents for of, item in rows if of == job]
         if step != results:
             self._wrong(grown.row.id, f"gathers {str(step)[:100]} for {name}, and there is {str(results)[:100]}")
+
+    def _gathered_by(self, grown: Grown, id: str, name: str) -> tuple[Grown, list[int]]:
+        """The tree whose results an item gathers, with their jobs: of one that is tried again, that where it failed."""
+        row = grown.items.get(int(id, 16))
+        former = self.over.get(grown.plan.id) if grown.again else None
+        if former is not None and row is not None and row.origin in former.items:
+            grown = former
+        return grown, sorted(job.job for job in grown.jobs.values() if job.name in grown.plan.job[name].parents)
 
     def _tells(self, id: str, event: Any) -> None:
         """Checks that the end of a tree is told once it is over, and as it was."""
@@ -145,6 +165,14 @@ class TreesAudit:
         """The number of the item that a workload was; None: it never ran."""
         story = self._journal.stories.get(id)
         return story.n if story is not None and story.executions else None
+
+    def reads(self, run: Execution, after: str) -> None:
+        """Has the results after a place read for a run that gathers them."""
+        self._grower.reads(run, after)
+
+    def page(self, run: Execution, after: str) -> ResultPage | None:
+        """The results that a run waits for; None: they are not there yet. Raises Conflict if it gets none."""
+        return self._grower.page(run, after)
 
     def unfit(self, id: str) -> bool:
         """Whether a workload ran well, and no item can be made of its result."""

@@ -9,11 +9,14 @@ from itertools import count
 from typing import Any
 
 from ....model.claim import State
+from ....model.job import ResultPage
 from ....stores.jobs.rules.ending import next_step
 from ....stores.jobs.rules.feeding import NOTHING
 from ....stores.jobs.rules.redriving import ItemStands, why_not
 from ....stores.jobs.sqlite import advance as advance_
 from ....stores.jobs.sqlite import ends as ends_
+from ....stores.jobs.sqlite import gather as gather_
+from ....stores.jobs.sqlite import queries
 from ....stores.jobs.sqlite import redrive as redrive_
 from ....stores.jobs.sqlite import retry as retry_
 from ....stores.jobs.sqlite import trees as trees_
@@ -263,3 +266,22 @@ def _a_gathering_item_that_failed_alone_is_not_tried_again() -> Bug:
 @bug
 def _a_gathering_item_is_tried_again_beside_those_that_it_gathers() -> Bug:
     return _with_anew("0")
+
+
+# ---- gathered results
+
+
+@bug
+def _a_gathering_item_that_is_tried_again_reads_the_results_of_its_own_tree() -> Bug:
+    return instead(gather_, "_FIRST", "SELECT job FROM job_items WHERE item = ?")
+
+
+@bug
+def _a_page_of_gathered_results_begins_after_one_that_was_not_given() -> Bug:
+    real = queries.page
+
+    def page(connection: Any, jobs: Any, after: str, limit: int, max_bytes: int) -> ResultPage:
+        found = real(connection, jobs, after, limit + 1, max_bytes)
+        return found._replace(results=found.results[:limit])
+
+    return instead(gather_, "page", page)
