@@ -78,6 +78,12 @@ def grant_to_worker(sizes: LeaseSizes, still_held: float) -> float:
     return max(0.0, min(sizes.granted_to_worker, (still_held - sizes.kill_margin * (1 + sizes.rho)) / sizes.drift))
 
 
+def is_enough_to_start(sizes: LeaseSizes, still_held: float) -> bool:
+    """Whether a scheduler that holds a session for `still_held` more seconds starts its items. With less than a
+    heartbeat no renewal comes in time, and a lease that ends takes the whole process, with all that runs there."""
+    return grant_to_worker(sizes, still_held) >= sizes.heartbeat
+
+
 def wait_for_scheduler(sizes: LeaseSizes, granted: float) -> float:
     """Seconds that a tailer waits, after its last grant of `granted` seconds, before it hands the items out again."""
     return sizes.drift * granted

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..model.demand import Cell
 from ..model.function_spec import FunctionSpec
 from ..model.gate import Gate
-from ..model.lease import LeaseSizes, grant_to_worker
+from ..model.lease import LeaseSizes, is_enough_to_start
 from ..model.limits import Quota
 from ..model.workload import INDEX_BITS, Flight, Outcomes
 from .adoption import Adoptions
@@ -253,11 +253,11 @@ class Core:
         return worker.grants(self.sizes, now)
 
     def assignment(self, worker: WorkerSession, now: float) -> tuple[Assignment, float] | None:
-        """The next assignment to send, and its lease in seconds; items whose lease is over go back instead."""
+        """The next assignment to send, and its lease in seconds; items with too short a lease (L2) go back instead."""
         while worker.assignments:
             made = worker.assignments.popleft()
             until = made.tailer.held.until({item[REF] >> INDEX_BITS for item in made.items})
-            if grant_to_worker(self.sizes, until - now) > 0 and (lease := worker.granted.grant(self.sizes, until)) > 0:
+            if is_enough_to_start(self.sizes, until - now) and (lease := worker.granted.grant(self.sizes, until)) > 0:
                 return made, lease
             self.returns.end(self.returns.unsend(worker, made), HELD[Reason.LEASE_OVER])
         return None
@@ -364,7 +364,7 @@ class Core:
             return Reason.DRAINING
         if not self.ready:
             return Reason.NOT_READY
-        if grant_to_worker(self.sizes, left) <= 0:
+        if not is_enough_to_start(self.sizes, left):
             return Reason.LEASE_OVER
         if too_much(tailer.held.items, self.config.calls if tailer.patient else self._credit.total):
             return Reason.NO_CREDIT

@@ -93,14 +93,16 @@ class Holding:
         *,
         expires: bool = True,
         lost: bool = False,
+        runs: bool = False,
     ) -> None:
         """Holds an item that is in memory, by its position, until its cell opens and not before a time, or until it
-        expires (unless `expires` is false). `lost`: it was out, and was lost."""
+        expires (unless `expires` is false). `lost`: it was out, and was lost. `runs`: it may run until that time, and
+        cannot expire before."""
         part, position, kind = items.part(index), items.position(index), items.mapped.kinds[index]
         if lost:
             part.lost(position)
         expires_at = items.mapped.expires_at(index) if expires and self._expires else 0.0
-        part.hold(kind, position, not_before, expires_at)
+        part.hold(kind, position, not_before, expires_at, runs=runs)
         if not_before or expires_at:
             self.look()  # its time may be the next one, and nothing else may happen before it
         if not_before or self._seen.credit.is_closed(kind):
@@ -220,7 +222,7 @@ class Holding:
         holds each batch before it asks for the next one. Items without their payload are read again."""
         credit = self._seen.credit
         for part in self._holding():
-            part.held.ripen(self._seen.monotonic)
+            part.ripen(self._seen.monotonic)
         if not self._seen.active:
             return
         ready = self._ready()

@@ -245,8 +245,10 @@ class Partition:
         """Whether an item goes before others, because it had its turn and was lost."""
         return 0 < self.again.get(position, 0) <= FIRST_AGAIN
 
-    def hold(self, kind: Kind, position: int, not_before: float = 0.0, expires_at: float = 0.0) -> None:
-        """Holds an item by its position; see rules/held.py."""
+    def hold(
+        self, kind: Kind, position: int, not_before: float = 0.0, expires_at: float = 0.0, *, runs: bool = False
+    ) -> None:
+        """Holds an item by its position; see rules/held.py. `runs`: a former run of it may go on until `not_before`."""
         self.holders[self] = None
         ranked = self.order is not None and self.order.ranks is not None
         if self.order is not None and ranked:
@@ -254,7 +256,11 @@ class Partition:
         movable = ranked or expires_at > 0
         self.held.hold(kind, (position,), not_before, first=self.goes_first(position), movable=movable)
         if expires_at > 0:
-            self.deadlines.keep(position, expires_at)
+            (self.deadlines.defer if runs else self.deadlines.keep)(position, expires_at)
+
+    def ripen(self, now: float) -> None:
+        """Has held items go whose time has come (monotonic)."""
+        self.deadlines.resumed(self.held.ripen(now))
 
     def take(self, cell: Cell, count: int, is_closed: Callable[[Kind], bool]) -> list[int]:
         """Takes up to `count` held positions of a cell; see rules/held.py."""

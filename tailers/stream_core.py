@@ -343,7 +343,7 @@ class StreamCore:
         if self.detaching.knows(items.part(index), items.position(index)):
             self.detaching.lost(ended_item(items, index, pushed_at, fence, NOT_RUN), not_before)
         else:
-            self.holding.hold(items, index, not_before, lost=lost)
+            self.holding.hold(items, index, not_before, lost=lost, runs=not_before > 0)
 
     def _stayed(self, way: Way, those: list[Departure]) -> None:
         """Hears that the rows of items that stay here are durable."""

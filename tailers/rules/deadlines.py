@@ -1,4 +1,8 @@
-"""Deadlines of held items, before which they must start: which are over now, and when the next one will be."""
+"""Deadlines of held items, before which they must start: which are over now, and when the next one will be.
+
+An item that was lost may still run somewhere until its lease is over. It started in time, so its deadline counts only
+from then on: the item is not over while it may run.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,15 @@ from collections.abc import Iterable
 class Deadlines:
     """Deadlines of the held positions of one partition.
 
-    Invariants: `_at` has every such position with its time; `_heap` has an entry for each of them, and at most as many
-    more that count no longer.
+    Invariants: `_at` has every such position with its time, and `_deferred` those whose item may run; `_heap` has an
+    entry for each of `_at`, and at most as many more that count no longer.
     """
 
-    __slots__ = ("_at", "_heap")
+    __slots__ = ("_at", "_deferred", "_heap")
 
     def __init__(self) -> None:
         self._at: dict[int, float] = {}
+        self._deferred: dict[int, float] = {}
         self._heap: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
@@ -28,6 +33,16 @@ class Deadlines:
             self._at[position] = at
             heapq.heappush(self._heap, (at, position))
             self._prune()
+
+    def defer(self, position: int, at: float) -> None:
+        """Notes the same of a held position whose item may still run: that counts once it is `resumed`."""
+        self._deferred[position] = at
+
+    def resumed(self, positions: Iterable[int]) -> None:
+        """Has the deadlines of these positions count, whose items run no longer."""
+        for position in positions:
+            if (at := self._deferred.pop(position, None)) is not None:
+                self.keep(position, at)
 
     def forget(self, positions: Iterable[int]) -> None:
         """Forgets positions that are held no longer."""

@@ -81,15 +81,15 @@ class HeldPositions:
             (waiting.extendleft if first else waiting.extend)(positions)
             self._count += len(positions)
 
-    def ripen(self, now: float) -> int:
-        """Moves positions whose time has passed to the ready ones; returns how many."""
-        moved = 0
+    def ripen(self, now: float) -> list[int]:
+        """Moves positions whose time has passed to the ready ones, and returns them."""
+        moved: list[int] = []
         while self._times and self._times[0][0] <= now:
             time, position = heapq.heappop(self._times)
             if self._is_due(time, position):
                 _, kind, first = self._later.pop(position)
                 self._enter(kind, position, first=first, movable=True)
-                moved += 1
+                moved.append(position)
         return moved
 
     def cells(self) -> Iterator[Cell]:

@@ -158,6 +158,7 @@ class Inside:
                 self._set_up(frame)
             case Assign() if engine:
                 self.ends.admitted(range(frame.first, frame.first + len(frame.kinds)))
+                self._journal.given(self._name, zip(frame.ids, frame.fences, strict=True))
                 engine.assign(frame)
             case StopItems() if engine:
                 self._told.update(dict.fromkeys(frame.keys, Stop(frame.why)))

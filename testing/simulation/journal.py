@@ -3,7 +3,7 @@ time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -102,6 +102,7 @@ class Journal:
         self.broken_until = 0.0  # true time until which every function fails
         self.was: Callable[[str], str] = lambda id: ""
         self.trees: KnownTrees | None = None
+        self.items_of: dict[str, dict[tuple[str, int], float]] = {}  # by process, with the time at which it got them
         self.added: Callable[[Execution], bool] = lambda run: True
         self.is_over: Callable[[str], bool] = lambda id: False  # as the stores know it
 
@@ -114,6 +115,10 @@ class Journal:
         """Records a violation: something that must not be."""
         self._world.say("!", what)
         self.violations.append(f"{self._world.now:.6f} {what}")
+
+    def given(self, where: str, items: Iterable[tuple[str, int]]) -> None:
+        """Notes the items, each an id with its fence, that a process was given; they need not have run."""
+        self.items_of.setdefault(where, {}).update(dict.fromkeys(items, self._world.now))
 
     def begin(self, id: str, n: int, fence: int, where: str, attempt: int = 1) -> Execution:
         """Records a run that begins, and checks that it is alone, under a fence above all before it, and not early."""

@@ -196,10 +196,9 @@ class Rights:
 
     # ---- runs
 
-    def path(self, run: Execution) -> tuple[str, set[str], set[str]]:
-        """The worker in which a hand-out ran, and the schedulers and tailers that had it."""
-        right = (run.id, run.fence)
-        return run.where.partition("/")[0], self._schedulers[right], self._tailers[right]
+    def path(self, id: str, fence: int) -> tuple[set[str], set[str]]:
+        """The schedulers and the tailers that had a hand-out."""
+        return self._schedulers[id, fence], self._tailers[id, fence]
 
     def ends(self, run: Execution) -> tuple[float, str]:
         """The latest time at which a run must have ended, and the reason."""

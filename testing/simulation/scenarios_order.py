@@ -47,6 +47,17 @@ EXPIRING = plan_of_faults(
     patience=60.0,
 )
 
+#: A scheduler dies while an item runs that started in time, and expires meanwhile; another one of its key waits.
+EXPIRED_AS_IT_RAN = plan_of_faults(
+    [replace(_keyed(0, 1.0, "a", (Deed("ok", 40.0), Deed("ok", 0.1))), expires=4.0), _keyed(1, 1.5, "a", ())],
+    [Fault(8.0, "kill", "scheduler1", seconds=0.3)],
+    apart=True,
+    tailers=1,
+    order="key",
+    urgent=True,
+    slots=16,
+)
+
 #: An item of a key is adopted, and fails.
 ADOPTED_FAILS = plan_of_faults(
     [_keyed(0, 1.0, "a", (Deed("raise", 8.0), Deed("ok", 1.0))), *(_keyed(n, 1.5, "a", ()) for n in range(1, 4))],
@@ -149,6 +160,7 @@ SCENARIOS: dict[str, list[Plan]] = {
     "an item that was lifted stays in its old place too": [URGENT],
     "what expired is passed without its letter": [EXPIRING],
     "a parked item forgets its deadline": [EXPIRING],
+    "an item that was lost is over at its deadline though it may run": [EXPIRED_AS_IT_RAN],
     "what was adopted is in no order": [ADOPTED_FAILS],
     "heads do not wait until what was adopted is read": [ADOPTED_BEHIND],
     "what was adopted behind another goes on": [ADOPTED_BEHIND],

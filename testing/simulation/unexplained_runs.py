@@ -27,7 +27,7 @@ BREAKS = ("cut", "both", "freeze")
 #: Seconds after a fault in which what it did to somebody may show: a connection that is given up, and a lease.
 LINGERS = 45.0
 
-Path = Callable[[Execution], tuple[str, set[str], set[str]]]
+Path = Callable[[str, int], tuple[set[str], set[str]]]
 
 
 class Touched(NamedTuple):
@@ -84,16 +84,19 @@ class UnexplainedRuns:
         long = any(fault.seconds > HEALS for fault in faults)
         return long and (self._rivals or sum(fault.seconds for fault in faults) > ROOM)
 
-    def _with(self, run: Execution) -> list[Execution]:
-        """The run, and those that died with it: the lease of one ends the process of all."""
+    def _with(self, run: Execution) -> set[tuple[str, int]]:
+        """The run's hand-out, and those that died with it: the lease of one ends the process of all, also of one that
+        waits there and never ran."""
         if not (run.died or run.how).startswith("killed"):
-            return [run]
-        return [each for each in self._in_process(run) if (each.end or math.inf) >= run.start]
+            return {(run.id, run.fence)}
+        over = {(each.id, each.fence) for each in self._in_process(run) if (each.end or math.inf) < run.start}
+        end = run.end or math.inf
+        return {each for each, at in self._journal.items_of[run.where].items() if at <= end} - over
 
     def _touched(self, run: Execution) -> Touched:
-        worker, schedulers, tailers = "", set[str](), set[str]()
-        for each in self._with(run):
-            worker, had, held = self._path(each)
+        worker, schedulers, tailers = run.where.partition("/")[0], set[str](), set[str]()
+        for id, fence in self._with(run):
+            had, held = self._path(id, fence)
             schedulers |= had
             tailers |= held
         wires = {frozenset(each) for each in product({worker}, schedulers)}

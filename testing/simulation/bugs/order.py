@@ -19,6 +19,7 @@ from ....tailers.ordering import Ordering
 from ....tailers.pumps import copy_starter as copy_starter_
 from ....tailers.pumps import pump as pump_
 from ....tailers.rules import ledger as rules
+from ....tailers.rules.deadlines import Deadlines
 from ....tailers.rules.held import HeldPositions
 from ....tailers.rules.order import Order
 from ....tailers.rules.settlement import Family
@@ -76,6 +77,11 @@ def _what_expired_is_passed_without_its_letter() -> Bug:
 @bug
 def _a_parked_item_forgets_its_deadline() -> Bug:
     return instead(departures_, "copy_of", lambda *arguments: replace(copy_of(*arguments), expires_at=0.0))
+
+
+@bug
+def _an_item_that_was_lost_is_over_at_its_deadline_though_it_may_run() -> Bug:
+    return instead(Deadlines, "defer", Deadlines.keep)
 
 
 # ---- adoption

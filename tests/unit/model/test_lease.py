@@ -15,6 +15,7 @@ from tailrace.model.lease import (
     counts_of_claim,
     grant_to_scheduler,
     grant_to_worker,
+    is_enough_to_start,
     wait_for_scheduler,
     wait_for_source,
     wait_for_worker,
@@ -86,6 +87,12 @@ def test_nothing_held_is_nothing_granted() -> None:
         assert grant_to_scheduler(SIZES, held) == 0.0
         assert grant_to_worker(SIZES, held) == 0.0
     assert grant_to_worker(SIZES, SIZES.kill_margin) == 0.0  # no time left to kill in
+
+
+def test_nothing_starts_with_a_lease_that_no_renewal_can_reach() -> None:
+    assert is_enough_to_start(SIZES, SIZES.scheduler - 2 * (SIZES.heartbeat + SIZES.round_trip))
+    assert not is_enough_to_start(SIZES, SIZES.kill_margin + SIZES.heartbeat)
+    assert is_enough_to_start(SIZES, SIZES.kill_margin + SIZES.heartbeat + 0.1 * SIZES.heartbeat)
 
 
 @given(rates, rates, delays, delays)

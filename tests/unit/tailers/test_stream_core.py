@@ -15,7 +15,7 @@ from tailrace.model.ledger import LedgerPlace
 from tailrace.model.outcome import Outcome
 from tailrace.model.priority import DEFAULT_PRIORITY
 from tailrace.model.retry import DEFAULT_RETRY
-from tailrace.model.workload import Ended
+from tailrace.model.workload import Ended, Headers
 from tailrace.sdk.source import Capabilities, StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.config import TailerConfig
@@ -57,9 +57,9 @@ class World:
     def grant(self, items: int) -> None:
         self.core.seen.credit.limit([(CELL, items)], items)
 
-    def read(self, *positions: int, payload: bytes = b"{}") -> None:
+    def read(self, *positions: int, payload: bytes = b"{}", key: str = "", headers: Headers = ()) -> None:
         size = len(positions)
-        batch = StreamBatch("0", list(positions), [0.0] * size, [""] * size, [()] * size, [payload] * size)
+        batch = StreamBatch("0", list(positions), [0.0] * size, [key] * size, [headers] * size, [payload] * size)
         self.core.read(self.part, batch)
 
     def pushed(self) -> list[HandOut]:
@@ -145,6 +145,25 @@ def test_what_is_lost_with_its_session_is_offered_again_when_nothing_of_it_can_r
     world.grant(10)
     world.core.offer()
     assert world.positions() == [[0, 1]]
+
+
+def test_what_expired_while_it_may_still_run_is_over_only_when_it_can_run_no_more() -> None:
+    # Given an item that started in time, with another one of its key behind it, and is lost with its session
+    world = World(order="key", key={"record": True}, expires={"header": "expires"})
+    world.core.seen.monotonic, world.core.seen.wall = 100.0, 1000.0
+    world.read(0, 1, key="k", headers=(("expires", "1970-01-01T00:16:50Z"),))
+    assert world.positions() == [[0]]
+    world.core.seen.wall = 1020.0
+    world.core.session_lost(30.0, unsent=[])
+    # When its time is over, then it is not, and the other one stays behind it
+    world.grant(10)
+    world.core.offer()
+    assert world.positions() == [] and world.part.frontier.unsettled == 2
+    # When nothing of it can run any more, even without credit, then both are over
+    world.core.seen.monotonic, world.core.seen.wall = 130.0, 1050.0
+    world.core.offer()
+    world.core.offer()
+    assert world.positions() == [] and world.part.frontier.unsettled == 0
 
 
 def test_what_is_not_in_memory_any_more_is_read_again_with_its_credit_taken() -> None:
