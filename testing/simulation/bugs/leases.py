@@ -60,8 +60,10 @@ def _scheduler_granted_more_than_the_tailer_holds() -> Bug:
 @breaks("L1", by="two at once")
 def _kill_margin_and_drift_left_out() -> Bug:
     stack = contextlib.ExitStack()
-    for module in (scheduler_leases, core_):
-        stack.enter_context(instead(module, "grant_to_worker", lambda sizes, held: max(0.0, min(sizes.worker, held))))
+    stack.enter_context(
+        instead(scheduler_leases, "grant_to_worker", lambda sizes, held: max(0.0, min(sizes.worker, held)))
+    )
+    stack.enter_context(instead(core_, "is_enough_to_start", lambda sizes, held: held > 0))
     stack.enter_context(instead(scheduler_leases, "wait_for_worker", lambda sizes, granted: granted))
     stack.enter_context(instead(session_, "grant_to_scheduler", lambda sizes, held: min(sizes.scheduler, held)))
     stack.enter_context(instead(lease.LeaseSizes, "drift", 1.0))

@@ -10,6 +10,7 @@ from typing import Any
 from ....model import lease
 from ....runtime.deadman import Deadman
 from ....runtime.frames import Timer
+from ....scheduler import core as core_
 from ....stores.checkpoints import sqlite as checkpoints_
 from ....stores.ledger import sqlite as ledger_
 from ....stores.ledger.sqlite import SqliteLedger
@@ -70,7 +71,11 @@ def _a_scheduler_is_granted_a_little_more() -> Bug:
 
 @breaks("L2", by="unexplained")
 def _a_lease_is_shorter_than_a_heartbeat() -> Bug:
-    return instead(lease.LeaseSizes, "worker", 4.0)
+    """Starts items all the same."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(instead(lease.LeaseSizes, "worker", 4.0))
+    stack.enter_context(instead(core_, "is_enough_to_start", lambda sizes, held: held > 0))
+    return stack
 
 
 @breaks("L3", by="unexplained")
