@@ -165,6 +165,9 @@ class Adoptions:
         known.idle_since = None
         if any(owner is not tailer and owner.connected for owner in known.owners):
             return Adoption(key, version, _OWNER_IS_HERE)
+        for session in self._tailers.values():
+            if key in session.rows:
+                _take_back(session)
         flights = self._flights(known, key, epoch)
         if self._ending(key, flights):
             return Adoption(key, version, _ENDING)
@@ -330,6 +333,15 @@ class Adoptions:
 
     def _alive(self, tailer: TailerSession) -> bool:
         return self._tailers.get(tailer.session) is tailer
+
+
+def _take_back(tailer: TailerSession) -> None:
+    """Puts into a session's outbox again what it may not have heard. An item that was handed back unstarted is not
+    among it: whoever has the row hands it out."""
+    for said in tailer.unheard.take_back():
+        tailer.succeeded += said.outcomes.succeeded
+        tailer.ended.update({ref: end for ref, end in said.outcomes.ended.items() if end.outcome != Outcome.HELD})
+        tailer.held.ended.update(said.flights)
 
 
 def _renumbering(moves: dict[Of, Of]) -> Callable[[TailerSession, int], Of | None]:

@@ -27,6 +27,7 @@ from ..wire.convert import (
     write_items,
     write_outcomes,
 )
+from ..wire.link import Link
 from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
 from .rules.placement import PoolLimits
@@ -41,12 +42,13 @@ FRAME_BYTES = 1 << 20
 
 class TailerEnd:
     """A tailer's session. `turn` is called after events that may let something start or be said. `granted`: the rights
-    of its caller, where somebody gives it less than its role."""
+    of its caller, where somebody gives it less than its role. `link`: its numbers tell which outcomes were heard."""
 
     def __init__(
         self,
         core: Core,
         tailer: TailerSession,
+        link: Link,
         clock: Clock,
         turn: Callable[[], None],
         delays: StartDelays | None = None,
@@ -54,6 +56,7 @@ class TailerEnd:
         granted: GrantedRights | None = None,
     ) -> None:
         self.tailer = tailer
+        self._link = link
         self._delays = StartDelays() if delays is None else delays
         self._tracing = tracing
         self._core = core
@@ -68,6 +71,7 @@ class TailerEnd:
         self._turn()
 
     def broken(self) -> None:
+        self._heard()
         self._core.tailer_away(self.tailer, self._clock.monotonic())
 
     def lost(self) -> None:
@@ -163,8 +167,10 @@ class TailerEnd:
                 if self._tracing is not None:
                     self._tracing.ended(tailer, outcomes.ended, self._clock.wall())
             write_outcomes(reply.outcomes, outcomes)
-            if not self.has_outcomes:
-                tailer.held.ended.clear()
+            if tailer.rows:
+                self._heard()
+                gone = {} if self.has_outcomes else tailer.held.say_ended()
+                tailer.unheard.say(self._link.next, outcomes, gone)
         if credit:
             self._write_credit(reply.credit)
         if tailer.request_due:
@@ -175,6 +181,9 @@ class TailerEnd:
         if tailer.height is not None:
             reply.height.store, reply.height.highest, tailer.height = tailer.store, tailer.height, None
         return reply
+
+    def _heard(self) -> None:
+        self.tailer.unheard.heard(self._link.last_heard)
 
     def _write_adoptions(self, reply: pb.TailerReply) -> None:
         tailer, now = self.tailer, self._clock.monotonic()

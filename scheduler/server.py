@@ -24,6 +24,7 @@ from ..wire.channel import serve
 from ..wire.convert import function_from_wire
 from ..wire.direct import SCHEME
 from ..wire.health import Health
+from ..wire.link import Link
 from ..wire.scheduler import SERVICE, serve_scheduler, sessions
 from ..wire.session import Served
 from ..wire.stream import Listener, Stream
@@ -200,8 +201,9 @@ class SchedulerServer:
         if served is None:
             now = self._clock.monotonic()
             tailer = self.core.attach_tailer(hello.session, hello.name, now, through_outages=hello.through_outages)
-            end = TailerEnd(self.core, tailer, self._clock, self._soon, self.delays, self._tracing, RIGHTS.get())
-            served = self._sessions[hello.session] = Served(end, CALLER.get())
+            link, clock = Link(), self._clock
+            end = TailerEnd(self.core, tailer, link, clock, self._soon, self.delays, self._tracing, RIGHTS.get())
+            served = self._sessions[hello.session] = Served(end, CALLER.get(), link)
         await self._serve(served, connection, first, pb.TailerReply(welcome=welcome), pb.TailerReply)
 
     async def attach_worker(self, connection: Stream) -> None:

@@ -15,6 +15,7 @@ from ..model.workload import Ended, Kind
 from .rules.flow import Item
 from .rules.leases import Granted, HeldFlights, Requests
 from .rules.placement import WorkerPool
+from .unheard import Unheard
 
 #: Names a row of ownership: source and partition.
 RowKey = tuple[str, str]
@@ -66,6 +67,7 @@ class TailerSession:
         # The outbox.
         self.succeeded: list[int] = []
         self.ended: dict[int, Ended] = {}
+        self.unheard = Unheard()
         self.cells: dict[Cell, int] = {}
         self.closed: frozenset[Closed] | None = None
         self.functions: dict[str, FunctionSpec] = {}

@@ -87,6 +87,16 @@ class Link:
             self._bytes -= sent.popleft()[2]
 
     @property
+    def next(self) -> int:
+        """Number of the next frame that carries something."""
+        return self._last_sent + 1
+
+    @property
+    def last_heard(self) -> int:
+        """Number of the last frame that the other side has acknowledged."""
+        return self._sent[0][0] - 1 if self._sent else self._last_sent
+
+    @property
     def last_handled(self) -> int:
         """Number of the last frame that this side has handled, for the handshake."""
         return self._last_handled

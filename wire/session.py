@@ -315,10 +315,10 @@ class Served:
     """One session on the serving side. It outlives connections, and its owner ends it by its own clock. `caller`: who
     began it, by certificate; None: a user of this machine."""
 
-    def __init__(self, endpoint: Endpoint, caller: Caller | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, caller: Caller | None = None, link: Link | None = None) -> None:
         self.endpoint = endpoint
         self.caller = caller
-        self.link = Link()
+        self.link = link or Link()
         self.connection: LinkConnection | None = None
         self._task: asyncio.Task[Any] | None = None
 

@@ -55,8 +55,8 @@ class FlightLease:
 class HeldFlights:
     """The flights held of one tailer session. Invariant: a flight is listed while at least one of its items is open.
 
-    `ended` keeps owned flights whose items have all ended until that was said: their outcomes may yet go to another
-    owner.
+    `ended` keeps owned flights whose items have all ended until that was said (unheard.py has them from then on): their
+    outcomes may yet go to another owner.
     """
 
     __slots__ = ("ended", "flights", "items", "last_flight")
@@ -87,6 +87,11 @@ class HeldFlights:
     def known(self) -> dict[int, FlightLease]:
         """The flights that are listed, and those that ended and are kept."""
         return {**self.flights, **self.ended} if self.ended else self.flights
+
+    def say_ended(self) -> dict[int, FlightLease]:
+        """Takes out the flights that ended, as all of their outcomes are being said."""
+        said, self.ended = self.ended, {}
+        return said
 
     def renew(self, until: float, listed: Iterable[int]) -> list[int]:
         """Extends the flights that the tailer lists in its grant. Returns those that it does not hold any more; they

@@ -237,7 +237,7 @@ class Departures:
         if item.former is None:
             throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
             tries = () if throttled_only else item.tries(item.ended.reason, self._seen.wall)
-            after = suspect(row, item.position, history, due=due, tries=tries)
+            after = suspect(row, item.position, history, due=due, tries=tries, fence=item.fence)
             if history.attempt > 1:
                 self._counts.ageing.waits(item.id, item.kind, due or self._seen.wall, history.attempt - 1)
         elif home is not None and row is not None:

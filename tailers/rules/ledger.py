@@ -228,19 +228,27 @@ def suspect(
     epoch: int = 0,
     due: float | None = None,
     tries: tuple[Try, ...] = (),
+    fence: int = 0,
 ) -> LedgerEntry:
     """The mark of an item that ran when something died: its tailer (`epoch` is that of the owner who marks it), or its
     process, or that failed or was throttled and is tried again from its source (0), not before `due` (None: as it was).
-    The counts of a former mark stay."""
+    The counts of a former mark stay. `fence`: of the attempt that has ended, if one has."""
     row = before if before is not None else LedgerEntry(position, LedgerPlace.SUSPECT)
     return row._replace(
         crashes=max(row.crashes, history.crashes),
         throttles=max(row.throttles, history.throttles),
         attempts=max(row.attempts, history.attempt - 1),
         epoch=max(row.epoch, epoch),
+        fence=max(row.fence, fence),
         tries=tries or row.tries,
         due=row.due if due is None else due,
     )
+
+
+def knows_end(row: LedgerEntry | None, fence: int) -> bool:
+    """Whether a row was written after the attempt with this fence had ended: whoever hears of that end once more is not
+    to count it again."""
+    return row is not None and row.fence >= fence and not row.is_detached and row.place is not LedgerPlace.RUNNING
 
 
 def throttled(row: LedgerEntry, history: History, due: float) -> LedgerEntry:

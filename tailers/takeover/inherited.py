@@ -21,6 +21,7 @@ from ...model.workload import INDEX_BITS, Ended, Outcomes, ref
 from ..items import Items
 from ..partition import Partition
 from ..rules.flight_numbers import OWN, side_of
+from ..rules.ledger import knows_end
 from ..session import Inheritance
 
 
@@ -147,6 +148,9 @@ class Inherited:
             key = items.key(index)
             number = self._unread.pop(key, None)
             not_before = self._lost.pop(key, None)
+            if number is not None and knows_end(part.rows.get(key[1]), self._fences[number >> INDEX_BITS]):
+                self._leave(number)  # the former owner heard the end that is said again
+                number = None
             if number is None and not_before is None:
                 going.append(index)
             else:
@@ -215,8 +219,11 @@ class Inherited:
         self._lost.pop(key, None)
         number = self._unread.pop(key, None)
         if number is not None:
-            self.running.discard(number)
-            self._ends.pop(number, None)
+            self._leave(number)
+
+    def _leave(self, number: int) -> None:
+        self.running.discard(number)
+        self._ends.pop(number, None)
 
     # Outcomes.
 

@@ -40,7 +40,8 @@ class Letter(NamedTuple):
 
 class Redriving:
     """A Guest. `gone` are the ids of letters that became workloads. Invariant: `_was` says of each workload of the
-    queue that ran or is asked for which letter it came from; empty: none."""
+    queue that ran or is asked for which letter it came from; empty: none. `_former` names the lives before those of
+    items of trees that ran or died, once somebody looked while the queue knew."""
 
     def __init__(self, plan: Plan, disk: Disk, journal: Journal, operator: Operator) -> None:
         self._plan = plan
@@ -51,6 +52,7 @@ class Redriving:
         self._letters: dict[int, Letter] = {}
         self._of_key: dict[str, str] = {}
         self._was: dict[str, str] = {}
+        self._former: dict[str, str] = {}
         self._made: set[str] = set()
         journal.was = self.was
         journal.begins.append(self._begins)
@@ -68,9 +70,11 @@ class Redriving:
         return known or self._life_before(id_)
 
     def _life_before(self, id_: str) -> str:
-        """The letter of an item of a tree that has another life. The letter may go long after that life began."""
-        rows = self._disk.rows("queue", _BEFORE, (int(id_, 16),)) if self._plan.trees else []
-        former = f"{rows[0][0]:016x}" if rows else ""
+        """The letter of an item of a tree that has another life. The letter may go long after that life began, and the
+        queue forgets lives with their tree."""
+        if id_ not in self._former and self._plan.trees:
+            self._former.update((id_, f"{row[0]:016x}") for row in self._disk.rows("queue", _BEFORE, (int(id_, 16),)))
+        former = self._former.get(id_, "")
         return former if former in self.gone else ""
 
     def _line(self, id_: str) -> list[str]:
@@ -103,6 +107,7 @@ class Redriving:
         for number, letter in letters.items():
             if number not in self._letters:
                 self._of_key[_key(letter)] = letter.id
+                self.was(letter.id)
         self._letters = letters
         for letter in went:
             if letter.id not in there:

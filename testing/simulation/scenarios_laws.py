@@ -56,9 +56,9 @@ LATE_HELLOS = [
     for seed in (3, 4, 5)
 ]
 
-#: An owner dies just after it was told of failures; its last writes land while the next one begins.
+#: An owner dies just after it said that it was told of failures; its last writes land while the next one begins.
 LAST_ROWS = plan_of_faults(
-    [ordered(n, 1.0 + n / 5, (Deed("raise", 8.0), Deed("ok", 0.1))) for n in range(6)],
+    [ordered(n, 0.94 + n / 5, (Deed("raise", 8.0), Deed("ok", 0.1))) for n in range(6)],
     [
         Fault(0.05, "kill", "tailer2", seconds=3.0),
         Fault(9.9, "zombie", "tailer1", "store", 1.4, amount=0.5),

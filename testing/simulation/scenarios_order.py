@@ -92,6 +92,14 @@ OUSTED = [
     for seconds in (11.5, 13.0)
 ]
 
+#: Items end while their tailer cannot be reached, and another adopts its stream: what it was told is on the wire.
+ON_THE_WIRE = plan_of_faults(
+    [ordered(n, 1.0, (Deed("ok", 3.2 + n / 10), Deed("ok", 0.1))) for n in range(3)],
+    [both(4.0, "tailer1", "scheduler1", 3.5), Fault(4.8, "reset", "tailer1", "scheduler1")],
+    apart=True,
+    slots=16,
+)
+
 _THROTTLED = (Deed("throttled", 0.1, 15.0), Deed("ok", 0.1))
 
 #: A node dies while an item waits because it was throttled.
@@ -166,6 +174,7 @@ SCENARIOS: dict[str, list[Plan]] = {
     "what was adopted behind another goes on": [ADOPTED_BEHIND],
     "an adopted item is forgotten": [ADOPTED],
     "adoption without refusing the old epoch": OUSTED,
+    "an outcome on the wire goes to nobody": [ON_THE_WIRE],
     "a restart forgets when a throttled item is due": [THROTTLED],
     "a restart forgets when a throttled copy is due": [THROTTLED_COPY],
     "a time that passes wakes nobody": [AHEAD],

@@ -10,6 +10,7 @@ from ....model.audit import Fate
 from ....scheduler.credit import SessionCredits
 from ....scheduler.outages import Outages
 from ....scheduler.rules.adoption import AdoptedRow
+from ....scheduler.unheard import Unheard
 from ....tailers import stream_core as stream_core_
 from ....tailers.departures import departures as departures_
 from ....tailers.departures.departure import copy_of
@@ -122,6 +123,11 @@ def _an_adopted_item_is_forgotten() -> Bug:
 @breaks("L12", by="two at once")
 def _adoption_without_refusing_the_old_epoch() -> Bug:
     return instead(AdoptedRow, "allows", lambda self, epoch: True)
+
+
+@breaks("L12", by="unexplained")
+def _an_outcome_on_the_wire_goes_to_nobody() -> Bug:
+    return instead(Unheard, "take_back", lambda self: [])
 
 
 # ---- waiting

@@ -8,6 +8,7 @@ from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Ended, Flight, Kind, Outcomes, Owned, ref
 from tailrace.scheduler.endpoints import TailerEnd
+from tailrace.wire.link import Link
 
 
 def test_what_runs_becomes_the_takers_and_ends_there() -> None:
@@ -107,7 +108,13 @@ def test_what_runs_of_a_flight_over_several_parts_is_named_part_by_part() -> Non
     bench.core.turn(bench.now, WALL)
     running = bench.sent()
     bench.end(Outcomes([min(running)]))
-    TailerEnd(bench.core, first, SYSTEM_CLOCK, lambda: None).compose()
+    link = Link()
+    end = TailerEnd(bench.core, first, link, SYSTEM_CLOCK, lambda: None)
+    frame = end.compose()
+    assert frame is not None
+    link.stamp(frame)
+    link.acknowledged(frame.link.seq)
+    end.broken()
     bench.die(first)
     # When another one asks
     answer = bench.ask(bench.session("taker"), 1, 1)

@@ -14,6 +14,7 @@ from tailrace.model.limits import Quota
 from tailrace.model.workload import Extra, Kind, Outcomes
 from tailrace.scheduler.endpoints import TailerEnd
 from tailrace.wire.convert import KindWriter, write_items
+from tailrace.wire.link import Link
 from tailrace.wire.v1 import scheduler_pb2 as pb
 
 
@@ -28,7 +29,7 @@ def pushing(frame: pb.TailerFrame, kinds: KindWriter, number: int, *, index: int
 def test_a_push_that_cannot_be_is_refused_whole(index: int, lease: float) -> None:
     made = core()
     tailer = tailer_of(made)
-    end = TailerEnd(made, tailer, SYSTEM_CLOCK, lambda: None)
+    end = TailerEnd(made, tailer, Link(), SYSTEM_CLOCK, lambda: None)
     frame, kinds = pb.TailerFrame(), KindWriter()
     # Given a push that is right, and one that is not
     pushing(frame, kinds, 1)
@@ -47,7 +48,7 @@ def test_a_lease_without_end_is_granted_by_nobody(lease: float) -> None:
     made.push(tailer, flight(1, Kind("a")), 0, 28.0, 0.0)
     before = tailer.held.flights[1].until
     with pytest.raises(InvalidRequest, match="lease"):
-        TailerEnd(made, tailer, SYSTEM_CLOCK, lambda: None).accept(
+        TailerEnd(made, tailer, Link(), SYSTEM_CLOCK, lambda: None).accept(
             pb.TailerFrame(grant=pb.LeaseGrant(request=0, lease=lease, flights=[1]))
         )
     assert tailer.held.flights[1].until == before

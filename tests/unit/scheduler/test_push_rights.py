@@ -14,6 +14,7 @@ from tailrace.scheduler.endpoints import TailerEnd
 from tailrace.scheduler.rules.push_rights import PushRights
 from tailrace.testing.clock import ManualClock
 from tailrace.wire.convert import KindWriter, write_items
+from tailrace.wire.link import Link
 from tailrace.wire.v1 import scheduler_pb2 as pb
 
 
@@ -24,7 +25,7 @@ def granted(*rights: str) -> GrantedRights:
 def end_of(made: Core, *rights: str) -> TailerEnd:
     tailer = made.attach_tailer("t", "t", 0.0)
     made.tailer_connected(tailer)
-    return TailerEnd(made, tailer, ManualClock(monotonic=0.0), lambda: None, granted=granted(*rights))
+    return TailerEnd(made, tailer, Link(), ManualClock(monotonic=0.0), lambda: None, granted=granted(*rights))
 
 
 def pushing(kinds: KindWriter, number: int, *those: Kind) -> pb.TailerFrame:
@@ -66,7 +67,9 @@ def test_who_has_no_right_pushes_nothing_and_who_has_no_grant_anything() -> None
     with pytest.raises(InvalidRequest, match="needs the right submit:a, and has none"):
         end_of(made).accept(pushing(KindWriter(), 1, Kind("a")))
     tailer = made.attach_tailer("u", "u", 0.0)
-    TailerEnd(made, tailer, ManualClock(monotonic=0.0), lambda: None).accept(pushing(KindWriter(), 1, Kind("a")))
+    TailerEnd(made, tailer, Link(), ManualClock(monotonic=0.0), lambda: None).accept(
+        pushing(KindWriter(), 1, Kind("a"))
+    )
     assert tailer.held.flights
 
 

@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tailrace.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
+from tailrace.model.ledger import NOT_YET, TERMINAL, LedgerEntry, LedgerPlace
 from tailrace.tailers.rules.ledger import (
     SOON,
     CopyVerdict,
@@ -19,6 +19,7 @@ from tailrace.tailers.rules.ledger import (
     is_marked,
     is_soon,
     is_suspect,
+    knows_end,
     parking,
     running,
     starts,
@@ -157,6 +158,19 @@ def test_only_what_a_former_owner_ran_is_suspect():
     assert is_suspect(row(LedgerPlace.RUNNING, 1, EPOCH - 1), EPOCH)
     assert not is_suspect(row(LedgerPlace.RUNNING, 1, EPOCH), EPOCH)
     assert not is_suspect(row(LedgerPlace.PARKED, 1, EPOCH - 1), EPOCH)
+
+
+def test_a_row_knows_the_end_of_the_attempt_that_it_was_written_after():
+    for place in LedgerPlace:
+        assert knows_end(row(place, fence=9), 9) is (place is not LedgerPlace.RUNNING)
+        assert not knows_end(row(place, fence=8), 9)
+    assert not knows_end(None, 9)
+    assert not knows_end(row(LedgerPlace.PARKING, due=NOT_YET, fence=9), 9), "it is detached, and runs"
+
+
+def test_a_mark_has_the_fence_of_the_attempt_that_ended_and_no_older_one():
+    assert suspect(None, 7, History(2), fence=9).fence == 9
+    assert suspect(row(LedgerPlace.SUSPECT, fence=9), 7, History(), EPOCH).fence == 9, "marked by a new owner"
 
 
 def test_a_row_says_that_it_was_appended_only_when_it_is_not_due_soon():
