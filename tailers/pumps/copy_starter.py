@@ -22,11 +22,11 @@ from ..takeover.epoch import Epoch
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A copy that has a row: the number of its batch, its index there, the place of its row, and its request to
+    """A copy that has a row: the number of its batch, its index there, the home of its row, and its request to
     start."""
 
     batch: int
-    place: int
+    index: int
     home: RowHome
     due: Due
 
@@ -58,22 +58,26 @@ class CopyStarter:
             plan = starts(known, [copy.due for copy in group], self._epoch.number, fence, self._clock.wall())
             if plan.stale:
                 raise StaleFence(f"the tailer {self._source!r}: a newer owner runs items of {source}/{partition}")
-            for place in plan.over:
-                steps[group[place].batch].over.append(group[place].place)
-            for place, until in plan.wait.items():
-                steps[group[place].batch].wait[group[place].place] = until
-            for place, row in plan.append.items():
-                steps[group[place].batch].append[group[place].place] = row
-            for place, row in plan.guard.items():
-                steps[group[place].batch].guard[group[place].place] = row
-            for place, (before, after) in plan.start.items():
-                copy = group[place]
-                step = steps[copy.batch]
+            of = [(steps[copy.batch], copy.index) for copy in group]  # its step, and its index in that one's batch
+            for number in plan.over:
+                step, index = of[number]
+                step.over.append(index)
+            for number, until in plan.wait.items():
+                step, index = of[number]
+                step.wait[index] = until
+            for number, row in plan.append.items():
+                step, index = of[number]
+                step.append[index] = row
+            for number, row in plan.guard.items():
+                step, index = of[number]
+                step.guard[index] = row
+            for number, (before, after) in plan.start.items():
+                step, index = of[number]
                 if may_be_adopted and is_suspect(before, self._epoch.number):
-                    step.later.append(copy.place)
+                    step.later.append(index)
                 else:
-                    change = step.start[copy.place] = RowChange(copy.home, before, after)
-                    writing.append((step, copy.place, change))
+                    change = step.start[index] = RowChange(group[number].home, before, after)
+                    writing.append((step, index, change))
         answers = await self._rows.write([change for *_, change in writing])
         for (step, index, change), answer in zip(writing, answers, strict=True):
             (step.going if answer == change.after else step.again).append(index)
