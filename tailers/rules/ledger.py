@@ -185,7 +185,7 @@ def parking(
         attempts=settlement.failed,
         crashes=settlement.crashes,
         throttles=settlement.throttles,
-        fence=fence,
+        fence=fence if before is None else max(before.fence, fence),
         first_seen=first_seen if before is None or not before.first_seen else before.first_seen,
         tries=tries,
     )
@@ -209,7 +209,7 @@ def detached(
         attempts=history.attempt - 1,
         crashes=history.crashes,
         throttles=history.throttles,
-        fence=fence,
+        fence=fence if before is None else max(before.fence, fence),
         first_seen=first_seen if before is None or not before.first_seen else before.first_seen,
         tries=tries,
     )

@@ -14,6 +14,7 @@ from tailrace.tailers.rules.ledger import (
     Next,
     after_parking,
     copy_finds,
+    detached,
     found,
     history,
     is_marked,
@@ -171,6 +172,12 @@ def test_a_row_knows_the_end_of_the_attempt_that_it_was_written_after():
 def test_a_mark_has_the_fence_of_the_attempt_that_ended_and_no_older_one():
     assert suspect(None, 7, History(2), fence=9).fence == 9
     assert suspect(row(LedgerPlace.SUSPECT, fence=9), 7, History(), EPOCH).fence == 9, "marked by a new owner"
+
+
+def test_no_row_has_an_older_fence_than_the_one_before_it():
+    before = row(LedgerPlace.SUSPECT, fence=9)
+    assert parking(before, 7, failed(), NOW, 0, NOW).fence == 9, "it ends without a run, as one that expires does"
+    assert detached(before, 7, History(), 10, NOW).fence == 10
 
 
 def test_a_row_says_that_it_was_appended_only_when_it_is_not_due_soon():
