@@ -72,6 +72,23 @@ class JobsRetryLaws:
         found = await shown(engine, tree_of(*tree.jobs, id="again"))
         assert (found.pending, found.jobs[0].sealed) == (25, True)
 
+    async def test_another_try_that_several_ask_for_at_once_is_one(
+        self, engine: JobsEngine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Given a tree whose items fail in both of its jobs, and another try that is made in many steps
+        monkeypatch.setattr(retrying, "TAKEN", 2)
+        tree = await make(engine, tree_of(job("a"), job("b", "a")))
+        await fill(engine, tree, *(b"%d" % n for n in range(10)))
+        await engine.jobs.seal(tree.id, "")
+        await work(engine, tree, lambda name, payload: payload if name == "a" and payload < b"5" else None)
+        # When it is asked for several times at once, as a call is whose answer was lost
+        made = await asyncio.gather(*(engine.jobs.retry(tree.id, "again", "") for _ in range(3)))
+        # Then all are told of one tree, which has each failed item once
+        assert made == [TreeRetry("again", 10)] * 3
+        ran = await work(engine, tree, lambda name, payload: payload.strip(b"<>"), rounds=100)
+        assert sorted(payload for name, payload in ran if name == "a") == [b"%d" % n for n in range(5, 10)]
+        assert len([payload for name, payload in ran if name == "b"]) == 10
+
     async def test_what_gathers_is_tried_again_with_the_list_that_it_was_given(self, engine: JobsEngine) -> None:
         # Given a tree of which only the job that gathers failed
         tree = await make(engine, tree_of(job("a"), job("sum", "a", gather=True), job("b", "sum")))

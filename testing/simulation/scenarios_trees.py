@@ -139,6 +139,15 @@ NARROW = _world(
 )
 NARROW_AGAIN = _world(tree("reduced", 9, deeds={"b": (Deed("fatal", 0.1), *_SOON)}, narrow=True, retry=1.0))
 
+#: All items of two jobs fail, and are tried again by calls that come twice.
+REPEATED = [
+    _world(
+        tree("chain", 9, deeds={"a": (Deed("ok", 1.0),), "b": (Deed("fatal", 0.1), *_SOON)}, retry=1.0 + later / 10),
+        faults=[Fault(1.0, "weather", what="repeat", amount=0.9, seconds=40.0)],
+    )
+    for later in range(3)
+]
+
 #: Items fail, and have other lives: while their job is open, and when it is complete.
 LIVES = _world(tree("chain", 3, deeds={"a": (Deed("fatal", 0.1), *_SOON)}, redrives=(2.5, 3.0, 9.0), seal=6.0))
 OVER = _world(tree("alone", 3, deeds={"a": (Deed("fatal", 0.1), *_SOON)}, redrives=(9.0,)))
@@ -179,6 +188,7 @@ SCENARIOS: dict[str, list[Plan]] = {
     "the end of each job is told as that of its tree": [CHAIN],
     "items of a paused tree are handed out": [PAUSED],
     "what waited while its tree was paused is not due again": [PAUSED],
+    "another try that is asked for twice is made by two": REPEATED,
     "a gathering item that failed alone is not tried again": [GATHERED_ALONE],
     "a gathering item is tried again beside those that it gathers": [GATHERED],
     "a gathering item that is tried again reads the results of its own tree": [NARROW_AGAIN],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 from ....model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeRetry, TreeSpec, TreeStatus
 from ....model.name import is_name
@@ -26,12 +28,17 @@ _ANY_KIND = Kind("job")  # only the items' own fields are checked here; the job'
 
 
 class SqliteJobs:
-    """The Jobs beside this queue. It has no file, thread or memory of its own."""
+    """The Jobs beside this queue. It has no file or thread of its own.
+
+    Invariant: another try of a tree is made by one caller at a time, who has its lock in `_retrying`, since each step
+    goes on behind the last one.
+    """
 
     def __init__(self, queue: SqliteQueue, config: StoresConfig | None = None) -> None:
         self._queue = queue
         self._file = queue.file
         self._config = config or StoresConfig()
+        self._retrying = WeakValueDictionary[str, asyncio.Lock]()
 
     async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Callback | None = None) -> bool:
         check(tree)
@@ -111,8 +118,10 @@ class SqliteJobs:
             advance(connection, memory, self._queue.now())
             return made
 
-        while step.more:
-            step = await self._file.write(some, heavy=True)
+        retrying = self._retrying.setdefault(tree, asyncio.Lock())
+        async with retrying:
+            while step.more:
+                step = await self._file.write(some, heavy=True)
         return TreeRetry(step.id, step.items, [*step.anew])
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ....model.claim import State
 from ....model.job import ResultPage
@@ -16,6 +17,7 @@ from ....stores.jobs.rules.redriving import ItemStands, why_not
 from ....stores.jobs.sqlite import advance as advance_
 from ....stores.jobs.sqlite import ends as ends_
 from ....stores.jobs.sqlite import gather as gather_
+from ....stores.jobs.sqlite import jobs as jobs_
 from ....stores.jobs.sqlite import queries
 from ....stores.jobs.sqlite import redrive as redrive_
 from ....stores.jobs.sqlite import retry as retry_
@@ -266,6 +268,18 @@ def _a_gathering_item_that_failed_alone_is_not_tried_again() -> Bug:
 @bug
 def _a_gathering_item_is_tried_again_beside_those_that_it_gathers() -> Bug:
     return _with_anew("0")
+
+
+class _NoLocks(WeakValueDictionary[Any, Any]):
+    """Locks that nobody shares."""
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        return default
+
+
+@bug
+def _another_try_that_is_asked_for_twice_is_made_by_two() -> Bug:
+    return instead(jobs_, "WeakValueDictionary", _NoLocks)
 
 
 # ---- gathered results
