@@ -247,8 +247,10 @@ def suspect(
 
 def knows_end(row: LedgerEntry | None, fence: int) -> bool:
     """Whether a row was written after the attempt with this fence had ended: whoever hears of that end once more is not
-    to count it again."""
-    return row is not None and row.fence >= fence and not row.is_detached and row.place is not LedgerPlace.RUNNING
+    to count it again. RUNNING with this very fence is the attempt itself; with a higher one it is a later attempt."""
+    if row is None or row.is_detached:
+        return False
+    return row.fence > fence or (row.fence == fence and row.place is not LedgerPlace.RUNNING)
 
 
 def throttled(row: LedgerEntry, history: History, due: float) -> LedgerEntry:

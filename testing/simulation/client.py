@@ -47,6 +47,7 @@ class WorldClient:
         self.began: dict[int, float] = {}
         self.times: dict[int, float] = {}
         self._again: list[asyncio.Task[None]] = []
+        self._put_back = -1.0  # when the queue was put back to an older copy, true seconds
         self._restores = any(fault.kind == "restore" for fault in plan.faults)
 
     async def main(self) -> None:
@@ -102,7 +103,7 @@ class WorldClient:
         host = here()
         await asyncio.sleep(max(0.0, item.at - host.world.now))
         payload = json.dumps({"n": item.n}).encode()
-        self.began[item.n] = host.world.now
+        began = self.began[item.n] = host.world.now
         if item.source == QUEUE:
             due = host.clock.wall() + item.delay if item.delay else 0.0
             new = NewItem(Kind(FUNCTION), payload, due=due, key=item.key, dedupe_key=f"n{item.n}")
@@ -118,6 +119,9 @@ class WorldClient:
             await self._until_heard(lambda: log.append(item.source, 0, [record]))
             if item.expires:
                 host.journal.deadlines[item.n] = host.world.now + item.expires
+        if item.source == QUEUE and self._put_back > began:  # what it was told may be of before that
+            await self._bring(item, queue, log)
+            return
         self.accepted[item.n] = id_
         self.times[item.n] = host.world.now
         host.world.say(host.name, f"brought item {item.n} to {item.source}")
@@ -141,6 +145,7 @@ class WorldClient:
     def bring_again(self, since: float) -> None:
         """Submits every item again, under its key, that was accepted after `since`, the time to which the queue was put
         back."""
+        self._put_back = here().world.now
         for item in self._plan.items:
             if item.source == QUEUE and item.n in self.accepted and self.times[item.n] >= since:
                 del self.accepted[item.n]

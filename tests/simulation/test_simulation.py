@@ -43,7 +43,8 @@ def test_the_promises_hold_in_three_hundred_worlds() -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [30132, 100303, 100683, 100976, 101298, 102200, 102379, 102497, 103755, 104270, 104534, 104649]
+    "seed",
+    [30132, 100303, 100683, 100976, 101298, 102200, 102379, 102497, 103755, 104270, 104534, 104649, 2026130677],
 )
 def test_worlds_that_found_a_defect_of_ours_find_none(seed: int) -> None:
     [verdict] = verdicts(SimulateOptions(seeds=1, first=seed, jobs=1, shrink=False))

@@ -139,21 +139,22 @@ def test_an_outcome_that_comes_before_the_record_waits_for_it() -> None:
 
 
 def test_an_end_that_the_former_owner_wrote_down_is_not_counted_again() -> None:
-    # Given four adopted items, of which the former owner had heard how two ended; their rows say so
+    # Given five adopted items, of which the former owner had heard how three ended; their rows say so
     part = Partition("0", Mark(0))
     part.rows = {
         3: LedgerEntry(3, LedgerPlace.SUSPECT, attempts=1, fence=7),  # failed, and is tried again from here
         4: LedgerEntry(4, LedgerPlace.SUSPECT, attempts=1, fence=6),  # by an attempt before the one that was adopted
         5: LedgerEntry(5, LedgerPlace.PARKING, n=1, attempts=1, fence=7),
         6: LedgerEntry(6, LedgerPlace.PARKING, n=1, due=NOT_YET, fence=7),  # detached: it runs
+        7: LedgerEntry(7, LedgerPlace.RUNNING, n=1, attempts=1, fence=8),  # its copy was started meanwhile
     }
-    told = Told(3, 4, 5, 6)
+    told = Told(3, 4, 5, 6, 7)
     # When all of these ends are told again, before or after they are read
     told.inherited.came(Outcomes([], {ref(FLIGHT, 0): Ended(Outcome.RETRY)}))
-    items = told.inherited.took(read(3, 4, 5, 6, part=part))
+    items = told.inherited.took(read(3, 4, 5, 6, 7, part=part))
     told.inherited.came(Outcomes([], {ref(FLIGHT, 2): Ended(Outcome.RETRY)}))
-    # Then those two go on as their rows say, and the others are waited for
-    assert items.batch.positions == [3, 5] and not told.settled
+    # Then those three go on as their rows say, and the others are waited for
+    assert items.batch.positions == [3, 5, 7] and not told.settled
     assert told.inherited.running == {ref(FLIGHT, 1), ref(FLIGHT, 3)}
 
 

@@ -165,6 +165,7 @@ def test_a_row_knows_the_end_of_the_attempt_that_it_was_written_after():
     for place in LedgerPlace:
         assert knows_end(row(place, fence=9), 9) is (place is not LedgerPlace.RUNNING)
         assert not knows_end(row(place, fence=8), 9)
+        assert knows_end(row(place, fence=10), 9), "a later attempt was made, be it that it runs"
     assert not knows_end(None, 9)
     assert not knows_end(row(LedgerPlace.PARKING, due=NOT_YET, fence=9), 9), "it is detached, and runs"
 
