@@ -16,7 +16,7 @@ import pytest
 
 T = TypeVar("T")
 #: Folders of tests/ whose tests take long; all others are over in an instant.
-LONG = ("simulation", "e2e", "integration", "conformance")
+LONG = ("simulation", "e2e", "trust", "integration", "conformance")
 
 
 def dealt(kinds: Sequence[Sequence[Sequence[T]]], rest: Sequence[T], processes: int) -> list[T]:
