@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ...model.claim import Settle, State
+from ...model.demand import Closed
 from ...model.errors import InvalidRequest
+from ...stores.queue.lifecycle import LEASED
 from ...stores.queue.queue import NewItem
 from .queue_engine import (
     LEASE,
@@ -15,6 +17,7 @@ from .queue_engine import (
     put,
     state,
     take,
+    wanting,
 )
 
 
@@ -42,6 +45,27 @@ class LeaseLaws:
         assert second.ids == first.ids
         assert second.fence > first.fence
         assert second.attempts == [1]
+
+    async def test_a_lease_that_is_over_this_moment_is_over_for_all_alike_or_for_nobody(
+        self, engine: QueueEngine
+    ) -> None:
+        # Given an item whose lease is over this very moment, at a gate
+        [id] = await put(engine, NewItem(MAIL, b""))
+        first = await take(engine)
+        await engine.pass_time(LEASE)
+        # When somebody claims past it: an engine that may not have read all renewals yet leaves it a moment
+        assert await nothing(engine, wanting(MAIL, closed=[Closed(MAIL.function)]))
+        stands = await state(engine, id) in LEASED
+        # Then its holder goes on only if nobody else may have it
+        kept = not (await engine.queue.renew([id], first.fence, LEASE, State.PROCESSING)).lost
+        assert stands or not kept
+        await engine.pass_time(1)
+        if kept:
+            assert await nothing(engine)
+            await engine.pass_time(LEASE + 1)
+        second = await take(engine)
+        assert (second.ids, second.attempts) == ([id], [1]) and second.fence > first.fence
+        assert await engine.queue.settle(first.fence, [id], []) == [id]
 
     async def test_a_lease_holds_through_a_reopening_and_ends_in_its_time(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ from .queue_callbacks import CALLBACK, TOLD
 from .queue_engine import QueueEngine
 
 LEASE = 10.0
+#: Seconds for which an engine may leave a lease that is over: as long as it may not have read what it was told.
+OVERDUE = 5.0
 KINDS = [Kind("f", 1), Kind("f", 1, "c"), Kind("f", 1, "c", "t"), Kind("f", 2, "", "t"), Kind("g", 1, "", "t")]
 GATES = [
     Closed("f"),
@@ -117,15 +120,21 @@ class QueueModel(RuleBasedStateMachine):
             and not self.blocked(id)
         }
 
-    def leases_ended(self) -> None:
-        """Ends the leases that have run out, as an engine does when somebody looks."""
-        for item in self.items.values():
-            if self.over(item):
+    def leases_ended(self, taken: Collection[str] = ()) -> None:
+        """Ends the leases that have run out, as an engine does when somebody looks. One that ran out this moment may
+        still stand, unless its item was taken anew: a renewal that was sent in time may not have been written yet."""
+        over = [id for id, item in self.items.items() if self.over(item)]
+        for id, status in zip(over, self.do(self.engine.queue.status(over)) if over else (), strict=True):
+            item = self.items[id]
+            assert status is not None
+            if id in taken or status.state not in LEASED:
                 item.state = State.RETRIABLE_FAILURE if item.attempts else State.NEW
                 item.due, item.until, item.settled, item.first = self.engine.now(), 0.0, None, True
                 item.fence += 1
                 if item.cancel:
                     item.state = State.CANCELLED
+            else:
+                assert self.engine.now() - item.until < OVERDUE
 
     # Steps.
 
@@ -155,7 +164,7 @@ class QueueModel(RuleBasedStateMachine):
     def lease(self, cells: set[Cell], total: int, closed: frozenset[Closed]) -> None:
         demand = Demand(dict.fromkeys(cells, 100), closed, total)
         leased = self.do(self.engine.queue.lease(demand, LEASE, 0))
-        self.leases_ended()
+        self.leases_ended(() if leased is None else leased.ids)
         eligible = self.eligible(demand)
         if leased is None:
             assert not eligible

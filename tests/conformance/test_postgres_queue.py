@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 from servers.postgres import MadeSchemas
-from servers.queues import MODEL_ON_A_SERVER, ServedQueue
+from servers.queues import AT_LENGTH, MODEL_ON_A_SERVER, ServedQueue
 
 from tailrace.model.claim import Settle, State
 from tailrace.model.demand import Cell, Demand
@@ -99,3 +99,8 @@ class TestPostgresQueueModel(PostgresQueueModel.TestCase):
     @pytest.fixture(autouse=True)
     def server(self, made_schemas: MadeSchemas) -> None:
         PostgresQueueModel.made = made_schemas
+
+
+@pytest.mark.long(minutes=0.5)
+class TestPostgresQueueModelAtLength(TestPostgresQueueModel):
+    settings = AT_LENGTH

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import AsyncIterator
 
 import pytest
-from servers.queues import MODEL_ON_A_SERVER, ServedQueue
+from servers.queues import AT_LENGTH, MODEL_ON_A_SERVER, ServedQueue
 
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
 from tailrace.testing.conformance.queue import QueueLaws
@@ -60,3 +60,8 @@ class TestRedisQueueModel(RedisQueueModel.TestCase):
     @pytest.fixture(autouse=True)
     def server(self, redis_server: str) -> None:
         RedisQueueModel.url = redis_server
+
+
+@pytest.mark.long(minutes=0.5)
+class TestRedisQueueModelAtLength(TestRedisQueueModel):
+    settings = AT_LENGTH

@@ -85,3 +85,8 @@ TestSqliteQueueModel.settings = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
+
+
+@pytest.mark.long(minutes=1)
+class TestSqliteQueueModelAtLength(SqliteQueueModel.TestCase):
+    settings = settings(TestSqliteQueueModel.settings, max_examples=400, stateful_step_count=60)

@@ -19,6 +19,8 @@ MODEL_ON_A_SERVER = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
+#: For the long runs: steps that come together once in some hundred stories.
+AT_LENGTH = settings(MODEL_ON_A_SERVER, max_examples=100, stateful_step_count=50)
 
 
 class ServedQueue:
