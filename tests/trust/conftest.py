@@ -1,5 +1,5 @@
-"""Promises that were found broken in use. Each test names the point of the review that found it, and acts through public
-faces alone, so that this folder can be copied into a clone of an older tree, to see what was wrong there."""
+"""Promises that were found broken in use. Each test names the point of the review that found it, and acts through
+public faces alone, so that this folder can be copied into a clone of an older tree, to see what was wrong there."""
 
 from __future__ import annotations
 
