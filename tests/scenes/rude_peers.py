@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+from collections.abc import Callable
 
 from tailrace.wire.direct import GREETING, NAMED, SCHEME
 from tailrace.wire.direct_frames import CALL, MESSAGE
@@ -57,6 +58,20 @@ async def pushed(peer: socket.socket, data: bytes, times: int) -> int:
         except (TimeoutError, OSError):
             return done
     return times
+
+
+async def pushed_until(peer: socket.socket, data: bytes, done: Callable[[], bool]) -> None:
+    """Writes data, however slowly the other side takes it, until all is written, it is `done`, or the connection is
+    ended. Reads nothing."""
+    left = memoryview(data)
+    while left and not done():
+        try:
+            left = left[peer.send(left[:65536]) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            return
+        await asyncio.sleep(0)
 
 
 async def ended(peer: socket.socket) -> None:
