@@ -26,9 +26,11 @@ from ..model.grants import GrantedRights
 from ..model.rights import Need, missing, sentence
 from ..model.token import Token
 from ..model.token_calls import check_call
+from .bounds import USUAL
 from .malformed_messages import NoMessage
-from .shared_secret import AUTHORIZATION, BEARER, OPEN
+from .shared_secret import AUTHORIZATION, BEARER
 from .statuses import CallStatus, refused, status_of
+from .unread_calls import NOT_READ, NotRead, asked_first
 
 #: Seconds between looks at calls that last.
 LOOK = 0.25
@@ -37,6 +39,8 @@ REMEMBERED = 1024
 #: Methods that anybody of the fleet may call, whatever its role.
 FOR_ALL = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 _PACKAGE = "/tailrace.v1."
+#: The classes of requests that do not say which call it is: one that could not be read, and one that was not yet.
+_NO_CALL = (NoMessage, NotRead)
 
 _LOG = logging.getLogger("tailrace.wire")
 
@@ -84,7 +88,7 @@ def require(needs: Iterable[Need]) -> None:
 
 class FleetCheck:
     """The check of the callers of a server that speaks TLS: by the certificates of its own fleet, or by `tokens`.
-    `hold` is told of each call that is refused."""
+    `hold` is told of each call that is refused. `within`: seconds from the begin of a call to its message."""
 
     def __init__(
         self,
@@ -92,12 +96,14 @@ class FleetCheck:
         tokens: Tokens | None = None,
         hold: Callable[[Any], None] = lambda context: None,
         clock: Clock = SYSTEM_CLOCK,
+        within: float = USUAL.frame,
     ) -> None:
         self._certificates = certificates
         self._hold = hold
         self._tokens = tokens
         self._grants = GRANTS.get()
         self._clock = clock
+        self._within = within
         self._open: dict[asyncio.Task[Any], tuple[Admitted, str]] = {}
         self._ended: dict[asyncio.Task[Any], str] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -109,7 +115,7 @@ class FleetCheck:
         if (shown := _shown(context.invocation_metadata())) is not None:
             return self._with_token(shown, path, request)
         found = self._certificate(context)
-        call = "" if path.startswith(FOR_ALL) or request.__class__ is NoMessage else call_name(path, request)
+        call = "" if path.startswith(FOR_ALL) or request.__class__ in _NO_CALL else call_name(path, request)
         granted = admit(found, self._certificates.now(), self._grants, call, self._clock.wall())
         return Admitted(found.peer.caller, functools.partial(self._ended_for, found), granted)
 
@@ -132,7 +138,7 @@ class FleetCheck:
             raise InvalidRequest("no token is taken here, only certificates: ask the gateway")
         token = self._tokens.shown(secret, self._clock.wall())
         granted = GrantedRights(f"the token {token.name}", token.rights)
-        if not path.startswith(FOR_ALL) and request.__class__ is not NoMessage:
+        if not path.startswith(FOR_ALL) and request.__class__ not in _NO_CALL:
             check_call(granted, call_name(path, request))
         mine = self._certificates.now().caller
         caller = Caller("" if mine is None else mine.fleet, "client", token.name)
@@ -191,24 +197,27 @@ class FleetCheck:
             self._timer = None
 
     def guarded(self, handler: Any, path: str) -> Any:
-        """The handler of a method behind the check of its callers."""
-        if path == OPEN:
-            return handler
+        """The handler of a method behind the check of its callers. Nothing is read of a call before its caller is
+        known; the message then says whether it may make just this call."""
         if handler.request_streaming:
+            inner = handler.stream_stream or handler.stream_unary
             make = (
                 grpc.stream_stream_rpc_method_handler
                 if handler.response_streaming
                 else grpc.stream_unary_rpc_method_handler
             )
-        else:
-            make = (
-                grpc.unary_stream_rpc_method_handler
-                if handler.response_streaming
-                else grpc.unary_unary_rpc_method_handler
+            return make(
+                self._answering(inner, path, one=False), handler.request_deserializer, handler.response_serializer
             )
-        inner = handler.stream_stream or handler.stream_unary or handler.unary_stream or handler.unary_unary
-        method = self._answering(inner, path, one=not handler.request_streaming)
-        return make(method, handler.request_deserializer, handler.response_serializer)
+        make = (
+            grpc.unary_stream_rpc_method_handler if handler.response_streaming else grpc.unary_unary_rpc_method_handler
+        )
+        inner = self._answering(handler.unary_stream or handler.unary_unary, path, one=True)
+        return asked_first(
+            make(inner, handler.request_deserializer, handler.response_serializer),
+            lambda context: self._admitted(context, path, NOT_READ),
+            self._within,
+        )
 
     def _answering(self, inner: Callable[[Any, Any], Any], path: str, *, one: bool) -> Callable[[Any, Any], Any]:
         async def method(request: Any, context: Any) -> Any:

@@ -51,6 +51,10 @@ _OPTIONS: list[tuple[str, int]] = [
 ]
 
 _SERVER_OPTIONS: list[tuple[str, int]] = [
+    # Bytes of a call that come before anybody asked who calls; without the probe a connection gets ever more of them.
+    # Somebody known is given room for a whole message when its length has come.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 8 << 10),
     ("grpc.server.max_pending_requests", _BURST),
     ("grpc.server.max_pending_requests_hard_limit", 2 * _BURST),
 ]
@@ -139,7 +143,9 @@ async def serve(
     )
     unread = UnreadAnswers(bounds, endings or Endings())
     tokens = None if door is None else door.tokens
-    fleet = None if found is None else FleetCheck(found, tokens, lambda context: unread.hold(context, STRANGER))
+    fleet = None
+    if found is not None:
+        fleet = FleetCheck(found, tokens, lambda context: unread.hold(context, STRANGER), within=bounds.frame)
     methods = Methods(server, unread, ENTRY.get(), fleet)
     for add in register:
         add(cast(grpc.aio.Server, methods))

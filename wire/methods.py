@@ -13,6 +13,7 @@ from .malformed_messages import reading
 from .shared_secret import OPEN, CallerCheck
 from .statuses import refused
 from .unread_answers import STRANGER, UnreadAnswers
+from .unread_calls import StrangersCalls
 
 
 class Methods:
@@ -57,6 +58,7 @@ class _Asked(grpc.GenericRpcHandler):
         self._entry = entry
         self._fleet = fleet
         self._found: dict[str, Any] = {}
+        self._strangers = StrangersCalls(lambda context: unread.hold(context, STRANGER))
 
     def service(self, details: grpc.HandlerCallDetails) -> Any:
         """The handler of a call; None: this service has no such method."""
@@ -68,27 +70,24 @@ class _Asked(grpc.GenericRpcHandler):
         entry = self._entry
         if found is None or entry is None or entry.admits_call(details.method, details.invocation_metadata):
             return found
-        return refusing(entry, found, self._unread)
+        return refusing(entry, self._unread)
 
     def _checked(self, handler: Any, path: str) -> Any:
         """The handler behind the checks of its caller, of answers that this has not read, and of the message itself."""
         handler = reading(handler, path, lambda context: self._unread.hold(context, STRANGER))
         if handler.unary_unary is not None:
             handler = self._unread.counted(handler, STRANGER if path == OPEN else 0)
+        if path == OPEN:
+            return self._strangers.taken_in_turn(handler)
         return handler if self._fleet is None else self._fleet.guarded(handler, path)
 
 
-def refusing(entry: CallerCheck, handler: Any, unread: UnreadAnswers) -> Any:
-    """A handler of the same kind that refuses every call, unread."""
+def refusing(entry: CallerCheck, unread: UnreadAnswers) -> Any:
+    """A handler that refuses every call and reads nothing of it. It is one of streams for all methods, which callers
+    cannot tell apart: for one message gRPC would read that whole before it asks the handler, however large it is."""
 
     async def refuse(_: Any, context: Any) -> None:
         unread.hold(context, STRANGER)
         await context.abort(*refused(entry.refusal()))
 
-    make = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, False): grpc.stream_unary_rpc_method_handler,
-        (True, True): grpc.stream_stream_rpc_method_handler,
-    }[handler.request_streaming, handler.response_streaming]
-    return make(refuse)
+    return grpc.stream_stream_rpc_method_handler(refuse)

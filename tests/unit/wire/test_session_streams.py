@@ -188,7 +188,7 @@ async def test_who_receives_nothing_is_not_run_over(serving: Serving) -> None:
         while sent > before:
             before = sent
             await asyncio.sleep(0.5)
-    assert 0 < sent < 1000
+    assert sent < 1000  # over gRPC none: it takes less than one piece before the handler asks for it
     # And nothing of it is lost
     may.set()
     for _ in range(1000):
