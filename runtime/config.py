@@ -42,7 +42,8 @@ class WorkerConfig(BaseModel):
     load_limit        seconds in which a process must have loaded its modules, else it is ended and started again
     grace             seconds that running functions get when the worker drains
     timeout_grace     seconds between a timeout's cancellation and the end of the process that ignores it
-    loop_block_limit  seconds a function may block its event loop before its process is ended
+    loop_block_limit  seconds a function may block its event loop before its process is ended; one that keeps the
+                      interpreter lock as well has what the leases leave, 10 s of the usual ones
     result_bytes      largest return value kept, as JSON
     objects           places whose objects functions may open (`ctx.open()`), each as its tailer's file says: url,
                       endpoint, region, credentials. Default: none

@@ -49,6 +49,7 @@ class ExecutorSetup(msgspec.Struct, array_like=True, tag="setup"):
     places: list[str] = []
     parents: int = 0  # runs that may wait for other work at once
     timed: bool = False  # somebody wants to know how long runs take
+    pulse: float = 1.0  # seconds between two pulses of its control thread, at most
 
     @property
     def cells(self) -> int:

@@ -35,12 +35,11 @@ from .registration import register
 from .rules.attempt import Stop
 from .rules.leases import Leases
 from .rules.pools import allotted, unable
+from .rules.silence import LOOKS
 from .supervisor import Supervisor
 
 LOG = logging.getLogger("tailrace.runtime")
 
-#: Looks at leases that run out, in each heartbeat.
-LOOKS = 4
 #: Heartbeats before the end of a lease at which its items are told to end: after three that failed, and before
 #: the kernel ends their process.
 STOP_BEFORE = 0.5
@@ -106,6 +105,7 @@ class Worker:
             limits=self._limits_changed,
             process=process,
             guard=guard,
+            sizes=sizes,
         )
         self._attachments: list[Attachment] = []
         self._dialers: list[Dialer] = []
@@ -248,11 +248,11 @@ class Worker:
             await asyncio.sleep(self._sizes.heartbeat / LOOKS)
             look += 1
             self._stop_ending()
+            self._supervisor.watch()
             if look % LOOKS == 0:
                 inside = self._supervisor.inside()
                 self._leases.keep(inside)
                 self._carried.keep(inside)
-                self._supervisor.watch()
                 for attachment in self._attachments:
                     attachment.ask_lease()
 
