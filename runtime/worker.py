@@ -31,7 +31,7 @@ from .guard_handle import Guarding
 from .labels import own_labels
 from .loader import LoadedFunctions, load_functions
 from .metrics import samples
-from .registration import register
+from .registration import register, version_word
 from .rules.attempt import Stop
 from .rules.leases import Leases
 from .rules.pools import allotted, unable
@@ -83,6 +83,7 @@ class Worker:
         self._check_unable(by_pool)
         served = {name: loaded.functions[name] for names in by_pool.values() for name in names}
         self._loaded = LoadedFunctions(loaded.modules, served)
+        self._versions = {name: version_word(function.announced()) for name, function in served.items()}
         # Registered too, so that submissions wait for a worker that can run them, instead of being refused.
         self._registered = [*served.values(), *(loaded.functions[name] for name in self._unable)]
         self._addresses = list(schedulers)
@@ -239,6 +240,7 @@ class Worker:
         hello.pools.extend(self.pools())
         hello.labels.update(self._labels)
         hello.unable.update(self._unable)
+        hello.versions.update(self._versions)
         hello.carried.extend(self.carried(attachment.carries() | self._of_session(attachment.session)))
         return pb.WorkerFrame(hello=hello)
 
