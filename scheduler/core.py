@@ -285,11 +285,8 @@ class Core:
     @property
     def next_at(self) -> float | None:
         """Time at which `turn` can start something more without any event."""
-        times = (
-            self.outages.next_at() if self.outages.closed else None,
-            self._dispatch.next_at,
-            self.protection.next_at,
-        )
+        outages = self.outages.next_at() if self.outages.closed else None
+        times = (outages, self._dispatch.next_at, self.protection.next_at)
         return min([at for at in times if at is not None], default=None)
 
     def tick(self, now: float, wall: float) -> None:
