@@ -9,7 +9,7 @@ from .machine import usable_processors
 
 
 def own_labels() -> Mapping[str, str]:
-    """The labels, by name: `os` (linux, darwin), `arch` (x86_64, arm64), `python` (3.12.4), `cpus` (that it may use) and
+    """The labels, by name: `os` (linux, darwin), `arch` (x86_64, arm64), `python` (3.12.4), `cpus` that it may use, and
     `host`."""
     found = {
         "os": platform.system().lower(),
