@@ -12,6 +12,9 @@ from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 
+from .foundation import early_end  # noqa: F401 - it listens from here on
+
+# isort: split
 import typer
 from typer.core import TyperGroup
 

@@ -23,6 +23,7 @@ from rich.live import Live
 from ..assembly.platform import Platform
 from ..bench.process import descendants
 from ..model.errors import InvalidRequest, TailraceError, Unavailable
+from ..runtime.machine import usual_executors
 from ..wire.gateway import GatewayClient
 from ..wire.scheduler import SchedulerClient
 from .catalogue import Catalogue, Misbehaviour
@@ -179,7 +180,7 @@ class _Conductor:
             },
             ports={"gateway": gateway},
             # Our own functions do not leak; one process more than processors uses the time in which others ask.
-            worker={"max_runs": 10_000, "isolated": (os.cpu_count() or 1) + 1},
+            worker={"max_runs": 10_000, "isolated": usual_executors() + 1},
             on_event=self._platform_event,
         )
         self._say(f"cataloguing the {len(self._listing)} Python files of {standard_library()}, two broken ones added")

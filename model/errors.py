@@ -54,6 +54,10 @@ class InvalidPayload(UserError):
     """A payload of the wrong shape or size."""
 
 
+class Misfit(InvalidPayload):
+    """A payload that a worker read, and that is not what its function takes: it does not run."""
+
+
 class InvalidRequest(UserError):
     """An argument outside its bounds, or an id that does not exist."""
 

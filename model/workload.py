@@ -45,6 +45,9 @@ class Extra:
     progress: str = ""  # the last progress note of an earlier attempt
     again: bool = False  # it was out and was lost: it goes before what was not
     units: tuple[tuple[str, float], ...] = ()  # what it is estimated to use of units with a rate of their own
+    refused: frozenset[str] = (
+        frozenset()
+    )  # versions of its function that do not take its payload; the scheduler's alone
 
 
 #: The extra fields of most items: none are set. It is never changed.
@@ -125,6 +128,7 @@ class Ended(msgspec.Struct):
     downstream  what throttled it (throttled only); whoever runs it says that, and the scheduler keeps what is declared
     scope       `tenant`: only the account of the item's tenant was throttled there
     used        what the run said that it used, for the scheduler: downstream (empty: of none), unit, how much
+    misfit      it did not run: the function as it is there does not take its payload (fatal only)
     """
 
     outcome: int
@@ -137,6 +141,7 @@ class Ended(msgspec.Struct):
     downstream: str = ""
     scope: str = ""
     used: tuple[tuple[str, str, float], ...] = ()
+    misfit: bool = False
 
 
 #: The end of an item whose own end cannot be written: it costs itself alone, not others that leave in the same frame.

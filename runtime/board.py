@@ -3,8 +3,8 @@
 One 8-byte cell per slot holds the key of the item that began last in it (0: none did), so knowing the suspects of a
 crash costs one store per item and no message. The key stays when the run has ended: something that its function left
 behind may end the process before the outcome is sent, and an item that does so again must be known. The first cell is
-the event loop's heartbeat. Behind the cells is room for one progress note, which outlives the process, as a frame that
-was not sent does not.
+the event loop's heartbeat, the last one the pulse of the thread that listens for renewals. Behind the cells is room for
+one progress note, which outlives the process, as a frame that was not sent does not.
 """
 
 from __future__ import annotations
@@ -22,14 +22,19 @@ _NOTE = struct.Struct("=QI")
 _TEXT = 4096
 
 
+def note_at(slots: int) -> int:
+    """The place of the note, bytes: behind the cells of so many slots, a heartbeat and a pulse."""
+    return _CELL * (slots + 2)
+
+
 class Board:
     """The shared memory of one executor. `fd` stays open in the supervisor; the executor inherits it. Cells: heartbeat
-    in ns, then one per slot."""
+    in ns, one per slot, pulse in ns."""
 
     def __init__(self, fd: int, slots: int) -> None:
         self.fd = fd
-        self._note = _CELL * (slots + 1)
-        self._map = mmap.mmap(fd, _CELL * (slots + 1) + _NOTE.size + _TEXT)
+        self._note = note_at(slots)
+        self._map = mmap.mmap(fd, self._note + _NOTE.size + _TEXT)
         self.cells = memoryview(self._map)[: self._note].cast("Q")
 
     @classmethod
@@ -41,7 +46,7 @@ class Board:
             with tempfile.TemporaryFile() as file:
                 fd = os.dup(file.fileno())
         try:
-            os.ftruncate(fd, _CELL * (slots + 1) + _NOTE.size + _TEXT)
+            os.ftruncate(fd, note_at(slots) + _NOTE.size + _TEXT)
             return cls(fd, slots)
         except BaseException:
             os.close(fd)
@@ -50,11 +55,11 @@ class Board:
     def running(self) -> set[int]:
         """Keys of the items that began last in each slot and do not wait for other work; those of them that have not
         ended are running."""
-        return {key for key in self.cells[1:] if key and not key & WAITS}
+        return {key for key in self.cells[1:-1] if key and not key & WAITS}
 
     def waiting(self) -> set[int]:
         """Keys of items that wait for other work, or waited when the process died."""
-        return {key & ~WAITS for key in self.cells[1:] if key & WAITS}
+        return {key & ~WAITS for key in self.cells[1:-1] if key & WAITS}
 
     def write_note(self, key: int, note: str) -> None:
         """Records the latest note of the one item that runs here."""
@@ -73,6 +78,10 @@ class Board:
     def last_beat(self) -> float:
         """CLOCK_MONOTONIC seconds of the event loop's last turn of its heartbeat; 0: none yet."""
         return self.cells[0] / 1e9
+
+    def last_pulse(self) -> float:
+        """CLOCK_MONOTONIC seconds at which the control thread last ran; 0: it has not begun."""
+        return self.cells[-1] / 1e9
 
     def close(self) -> None:
         """Frees the memory. Harmless when closed."""

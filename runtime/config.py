@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
-
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..foundation.config import Bytes, Name, Seconds
 from ..foundation.object_places import Place
 from ..model.errors import InvalidRequest
 from ..model.labels import labels
+from .machine import usual_executors
 
 
 class WorkerConfig(BaseModel):
     """A worker: its supervisor and its executor processes.
 
-    executors         processes of each shared pool; default: one per processor
+    executors         processes of each shared pool; default: one per processor that the worker may use (by its affinity
+                      and its container's quota, rounded up), as far as there are 128 MiB of memory for each
     slots             `async def` runs at once in one executor: waiting costs memory only
     threads           `def` runs at once in one executor: more threads only fight over the interpreter lock
     waiting           runs of one executor that may wait for other work at once (`result()` in a function), besides
@@ -26,9 +26,9 @@ class WorkerConfig(BaseModel):
                       pool is in `default`. Default: all of them
     labels            labels that functions may require of this worker, such as `[gpu, region=eu]`, beside those that
                       every worker has: os, arch, python, cpus, host. A function that requires more does not run here
-    isolated          processes of each `isolation="process"` pool; default: one per processor
+    isolated          processes of each `isolation="process"` pool; default: as many as `executors` has
     suspects          processes in which suspects of a crash run, one each; there only while there are some, and 5 s
-                      more. Default: four per processor, since most of them wait rather than compute
+                      more. Default: four times as many as `executors` has, since most of them wait rather than compute
     quarantine_memory memory a suspect may allocate, on top of its process's memory when that was ready; 0: as much as
                       it likes. Default: 1 GiB, more than most functions ever need, and stopped long before the
                       machine's out-of-memory killer would have to choose a process
@@ -42,7 +42,8 @@ class WorkerConfig(BaseModel):
     load_limit        seconds in which a process must have loaded its modules, else it is ended and started again
     grace             seconds that running functions get when the worker drains
     timeout_grace     seconds between a timeout's cancellation and the end of the process that ignores it
-    loop_block_limit  seconds a function may block its event loop before its process is ended
+    loop_block_limit  seconds a function may block its event loop before its process is ended; one that keeps the
+                      interpreter lock as well has what the leases leave, 10 s of the usual ones
     result_bytes      largest return value kept, as JSON
     objects           places whose objects functions may open (`ctx.open()`), each as its tailer's file says: url,
                       endpoint, region, credentials. Default: none
@@ -53,15 +54,15 @@ class WorkerConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    executors: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
+    executors: int = Field(default_factory=usual_executors, ge=1, le=256)
     slots: int = Field(200, ge=1, le=10_000)
     threads: int = Field(32, ge=1, le=1_000)
     waiting: int | None = Field(None, ge=0, le=10_000)
     pools: dict[Name, tuple[str, ...]] = Field(default_factory=dict)
     serves: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    isolated: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
-    suspects: int = Field(default_factory=lambda: 4 * (os.cpu_count() or 1), ge=1, le=256)
+    isolated: int = Field(default_factory=usual_executors, ge=1, le=256)
+    suspects: int = Field(default_factory=lambda: 4 * usual_executors(), ge=1, le=256)
     quarantine_memory: Bytes = Field(1 << 30, ge=0)
     memory: dict[str, Bytes] = Field(default_factory=dict)
     max_runs: int = Field(100, ge=1)

@@ -219,10 +219,9 @@ class Engine:
 
     async def _runner(self, runner: Runner, clean: contextvars.Context) -> None:  # noqa: PLR0912, PLR0915 - the hot path
         loop, pop, cells, cell = self._loop, self._waiting.pop, self._board.cells, runner.cell
-        copy, seen = contextvars.copy_context, self._observing
+        copy, seen, turn = contextvars.copy_context, self._observing, 0
         task = asyncio.current_task()
         assert task is not None
-        turn = 0
         while True:
             if self._crowd and self._crowded(runner):
                 return None
@@ -250,12 +249,12 @@ class Engine:
             try:
                 if entry.timeout is not None:
                     self._watch(key, entry.timeout, runner)
-                arguments = await gathered(item).awaited() if payload.startswith(BEGIN) else entry.decode(payload)
+                arguments: Any = await gathered(item).awaited() if payload.startswith(BEGIN) else entry.decode(payload)
                 if entry.context:
                     arguments[entry.context] = runner.context = make_context(
                         item, runner.deadline, self._notes.take, self._places
                     )
-                value = await entry.call(**arguments)
+                value: Any = await entry.call(**arguments)
                 if forked.child:
                     forked.end()
                 returned = value is not None and entry.results
@@ -280,6 +279,7 @@ class Engine:
             if runner.counted:
                 self._parents.ended(runner)
             runner.key, runner.context = 0, None
+            item, payload, arguments, value, ended = None, b"", None, None, None  # else one that rests keeps them
             if entry.timeout is not None:
                 runner.deadline = None
                 self.hard.pop(key, None)

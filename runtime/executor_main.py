@@ -167,9 +167,11 @@ class Executor:
 
     def _listen(self, setup: ExecutorSetup, engine: Engine) -> None:
         frames = Frames(Timer)
-        patience = max(0.05, min(BEAT, setup.block_limit / 4))
+        cells = self._board.cells
+        patience = max(0.05, min(BEAT, setup.pulse, setup.block_limit / 4))
         vigil = Overdue(patience, setup.timeout_grace, time.monotonic())
         while True:
+            cells[-1] = time.monotonic_ns()
             self._control.settimeout(vigil.pause(dict(engine.hard), time.monotonic()))
             try:
                 data = self._control.recv(1 << 16)

@@ -42,6 +42,7 @@ from .guard_memory import WatchPages
 from .pid_namespace import END
 from .process_table import VARIABLE, end_until_none_is_left, listed, look_up
 from .rules.ending import Ward, theirs
+from .rules.silence import Silence, said
 from .rules.suspicion import ProcessDeath
 
 LOG = logging.getLogger("tailrace.runtime")
@@ -92,7 +93,7 @@ def _same(pipe: _Pipe) -> _Pipe:
 class ExecutorProcess:
     """One process. `live` are the keys in it; `covered` is the number of the last assignment sent. `watch` is the
     memory that its worker's guard reads. `pid_namespace`: it gets one of its own; the process known here is then the
-    launcher of that, which ends as the executor does (pid_namespace.py).
+    launcher of that, which ends as the executor does (pid_namespace.py). `pause`: seconds between two looks at it.
 
     on_frame  Ready, Failed, Done, Notes, Waits or RunTimes from it
     on_death  it was reaped, and all that it started has ended; every frame from it was handed to on_frame before
@@ -108,6 +109,7 @@ class ExecutorProcess:
         on_death: Callable[[ExecutorProcess, ProcessDeath], None],
         watch: WatchPages,
         pid_namespace: bool = False,
+        pause: float = 1.25,
     ) -> None:
         self.setup = setup
         self.live: set[int] = set()
@@ -146,6 +148,8 @@ class ExecutorProcess:
         self._lock = threading.Lock()
         self._dead = False
         self._overdue = False
+        self._armed = 0.0
+        self.silence = Silence(pause, time.monotonic())
         self._what = ""  # what happened to it, in its own last words
 
     @property
@@ -270,10 +274,16 @@ class ExecutorProcess:
             if not self._dead:
                 send(self.pid, number)
 
-    def kill_unexplained(self) -> None:
+    def hears_nothing(self, now: float, longest: float) -> bool:
+        """Looks at its pulse. True: it has been silent for `longest` seconds, and a renewal waits to be heard."""
+        silent = self.silence.look(self.board.last_pulse(), now)
+        return silent > longest and self.timer > self._watch.armed(self._page)
+
+    def kill_unexplained(self, what: str = "") -> None:
         """Ends the process now because something in it hangs and nobody can tell which item: all that run in it are
-        suspects. In a PID namespace the launcher is asked first, since only it can learn how much memory the process
-        had."""
+        suspects, and `what` happened to it. In a PID namespace the launcher is asked first, since only it can learn how
+        much memory the process had."""
+        self._what = self._what or what
         if self._pid_namespace and self.ready:
             self._signal(os.kill, END)
             self._loop.call_later(ITS_LAUNCHERS_TURN, self.kill, "")
@@ -334,6 +344,7 @@ class ExecutorProcess:
                 process.returncode, peak = 0, 0
             self._dead = True
         armed, seen = self._watch.armed(self._page), self._watch.died(self._page)
+        self._armed = armed
         if over:
             self._watch.free(self._page)
         self._overdue = bool(armed) and (seen or when) >= armed
@@ -353,6 +364,9 @@ class ExecutorProcess:
         key, note = self.board.last_note()
         if key in self.live:
             self.notes[key] = note
+        unexplained = self._overdue and not (self.why or self._what)
+        if unexplained and self.silence.is_own_doing(self._armed, self.timer, when):
+            self._what = said(when - self.board.last_pulse())
         self.close()
         death = ProcessDeath(
             code,
@@ -364,7 +378,7 @@ class ExecutorProcess:
             peak=peak,
             floor=self._floor,
             bound=self.setup.memory,
-            overdue=self._overdue,
+            overdue=self._overdue and not self._what,
         )
         self._on_death(self, death)
         self.dead.set()

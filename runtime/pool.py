@@ -203,7 +203,13 @@ class Pool:
             if not executor.retiring:
                 LOG.warning(
                     "pool %s: executor %d ended (code %d%s); it held %d items, %d ran",
-                    *(self.name, executor.pid, death.code, f", {why}" if (why := explained(death)) else "", len(ends)),
+                    *(
+                        self.name,
+                        executor.pid,
+                        death.code,
+                        f", {why}" if (why := explained(death) or death.what) else "",
+                        len(ends),
+                    ),
                     len(executor.was_running),
                 )
             wanted = not self._fresh or (not executor.ready and len(self.waiting))  # suspects wait for one that loads

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Iterable
+from hashlib import blake2s
 
 import grpc
 
@@ -19,6 +20,11 @@ from ..wire.v1 import gateway_pb2_grpc
 
 LOG = logging.getLogger("tailrace.runtime")
 DEADLINE = 5.0
+
+
+def version_word(spec: FunctionSpec) -> str:
+    """A word for a function's version and the arguments that it takes, as announced (scheduler/rules/misfit.py)."""
+    return blake2s(f"{spec.version}\n{spec.arguments}".encode(), digest_size=8).hexdigest()
 
 
 async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from ..foundation import otel
 from ..foundation.together import together
 from ..model.errors import UserError
+from ..model.lease import LeaseSizes
 from ..model.metrics import RUN_DURATION
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Ended, Flight
@@ -24,11 +25,13 @@ from .guard_handle import Guarding
 from .loader import LoadedFunctions
 from .pool import Pool, Reports
 from .rules.attempt import Stop
+from .rules.silence import LOOKS, longest, said
 
 #: The end of the name of a pool of suspects.
 ALONE = " (alone)"
 #: Runs that may wait for other work, as a multiple of the slots.
 PARENTS = 4
+DEFAULT_SIZES = LeaseSizes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Supervisor:
     """The executors of one worker. `ended`, `notes`, `waits` and `limits` are called with keys (session << 56 | ref) on
     the loop, never while `assign` or a stop is being handed on by the caller for the same items. `earliest` gives the
     deadline of items; `by_pool` names the functions of each pool (rules/pools.py). `process` makes an executor, None: a
-    real one, which `guard` watches (None: a guard of its own does).
+    real one, which `guard` watches (None: a guard of its own does). `sizes`: of the leases under which items run.
 
     Invariant: every item given to `assign` ends by exactly one call of `ended`.
     """
@@ -65,8 +68,10 @@ class Supervisor:
         limits: Callable[[], None],
         process: Callable[..., ExecutorProcess] | None = None,
         guard: Guarding | None = None,
+        sizes: LeaseSizes = DEFAULT_SIZES,
     ) -> None:
         self._guard = guard
+        self._sizes = sizes
         self._process = process
         self._config = config
         self._loaded = loaded
@@ -90,7 +95,12 @@ class Supervisor:
             self._guard = self._guard or Guarding.child()
             if config.pid_namespace:
                 await asyncio.to_thread(pid_namespace_command.check_supported)
-            process = partial(ExecutorProcess, watch=self._guard.watch, pid_namespace=config.pid_namespace)
+            process = partial(
+                ExecutorProcess,
+                watch=self._guard.watch,
+                pid_namespace=config.pid_namespace,
+                pause=self._sizes.heartbeat / LOOKS,
+            )
             guarding = [self._guard.start(self._unguarded)]
         pool = partial(Pool, reports=self._reports, load_limit=config.load_limit, process=process)
         for name, functions in by_pool.items():
@@ -188,15 +198,13 @@ class Supervisor:
             pool.set_timers(soon)
 
     def watch(self) -> None:
-        """Ends executors whose event loop has stood still although their own watch should have ended them: their code
-        holds the interpreter lock."""
-        limit = self._config.loop_block_limit
-        now = time.monotonic()
+        """Ends executors that hear of no renewal, before the end of their leases does (at each of `LOOKS` looks in a
+        heartbeat)."""
+        limit, now = longest(self._sizes), time.monotonic()
         for pool in self.all_pools():
             for executor in pool.executors:
-                beat = executor.board.last_beat() if executor.ready else 0.0
-                if beat and now - beat > limit * 1.5 + 5.0 and executor.live:
-                    executor.kill_unexplained()
+                if executor.ready and executor.live and executor.hears_nothing(now, limit):
+                    executor.kill_unexplained(said(executor.silence.seconds))
 
     def all_pools(self) -> list[Pool]:
         return [*self._pools.values(), *self._quarantine.values()]
@@ -219,4 +227,5 @@ class Supervisor:
             parents=parents,
             timed=bool(config.metrics_listen) or otel.wants_metrics(),
             places=[place.reveal() for place in config.objects],
+            pulse=self._sizes.heartbeat / LOOKS,
         )

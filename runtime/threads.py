@@ -206,6 +206,7 @@ class Threads:
             self._ended.append((key, ended))
             self._parents.ended(run)
             runs[place] = None
+            del ended, run, item  # a thread that rests keeps nothing of its last run
             if not self._woken:
                 self._woken = True
                 self._wake()

@@ -31,16 +31,15 @@ from .guard_handle import Guarding
 from .labels import own_labels
 from .loader import LoadedFunctions, load_functions
 from .metrics import samples
-from .registration import register
+from .registration import register, version_word
 from .rules.attempt import Stop
 from .rules.leases import Leases
 from .rules.pools import allotted, unable
+from .rules.silence import LOOKS
 from .supervisor import Supervisor
 
 LOG = logging.getLogger("tailrace.runtime")
 
-#: Looks at leases that run out, in each heartbeat.
-LOOKS = 4
 #: Heartbeats before the end of a lease at which its items are told to end: after three that failed, and before
 #: the kernel ends their process.
 STOP_BEFORE = 0.5
@@ -84,6 +83,7 @@ class Worker:
         self._check_unable(by_pool)
         served = {name: loaded.functions[name] for names in by_pool.values() for name in names}
         self._loaded = LoadedFunctions(loaded.modules, served)
+        self._versions = {name: version_word(function.announced()) for name, function in served.items()}
         # Registered too, so that submissions wait for a worker that can run them, instead of being refused.
         self._registered = [*served.values(), *(loaded.functions[name] for name in self._unable)]
         self._addresses = list(schedulers)
@@ -106,6 +106,7 @@ class Worker:
             limits=self._limits_changed,
             process=process,
             guard=guard,
+            sizes=sizes,
         )
         self._attachments: list[Attachment] = []
         self._dialers: list[Dialer] = []
@@ -239,6 +240,7 @@ class Worker:
         hello.pools.extend(self.pools())
         hello.labels.update(self._labels)
         hello.unable.update(self._unable)
+        hello.versions.update(self._versions)
         hello.carried.extend(self.carried(attachment.carries() | self._of_session(attachment.session)))
         return pb.WorkerFrame(hello=hello)
 
@@ -248,11 +250,11 @@ class Worker:
             await asyncio.sleep(self._sizes.heartbeat / LOOKS)
             look += 1
             self._stop_ending()
+            self._supervisor.watch()
             if look % LOOKS == 0:
                 inside = self._supervisor.inside()
                 self._leases.keep(inside)
                 self._carried.keep(inside)
-                self._supervisor.watch()
                 for attachment in self._attachments:
                     attachment.ask_lease()
 

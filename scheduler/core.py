@@ -24,6 +24,7 @@ from .credit import SessionCredits
 from .dispatch import Dispatch
 from .intake import Intake
 from .limits import Limits
+from .misfits import Misfits
 from .outages import Outages
 from .protection import Protection
 from .recall import Recall
@@ -69,6 +70,7 @@ class Core:
         self._grace = config.grace_heartbeats * sizes.heartbeat
         whole = (self.roster, self.workers, self.tailers, self.intake, self.outages, self.closings, self.returns)
         self._credit = SessionCredits(*whole, bound=config.session_items, grace=self._grace)
+        self.misfits = Misfits(self.roster, self.workers)
         self.heights = SeenHeights()
         self._groups = 0
 
@@ -185,6 +187,7 @@ class Core:
         if self.returns.recorders:
             for recorder in self.returns.recorders:
                 recorder.arrived(flight.kinds, now)
+        self.misfits.mark(flight, now)
         self.intake.admit(tailer, flight, now)
         if self.shares.parts and self.closings.pushed(self.intake.flows(flight.kinds), now, 0.0):
             self._credit.close_cells()
@@ -223,6 +226,7 @@ class Core:
         """Takes ends of items at a worker. The review comes first: a session hears that a function is clogged no later
         than of the failure that showed it."""
         self.limits.now = now
+        self.misfits.review(worker, outcomes)
         if outcomes.ended or self.protection.active:
             self.protection.note(worker, outcomes, now)
         self.returns.report(worker, outcomes)
@@ -281,11 +285,8 @@ class Core:
     @property
     def next_at(self) -> float | None:
         """Time at which `turn` can start something more without any event."""
-        times = (
-            self.outages.next_at() if self.outages.closed else None,
-            self._dispatch.next_at,
-            self.protection.next_at,
-        )
+        outages = self.outages.next_at() if self.outages.closed else None
+        times = (outages, self._dispatch.next_at, self.protection.next_at)
         return min([at for at in times if at is not None], default=None)
 
     def tick(self, now: float, wall: float) -> None:

@@ -249,6 +249,7 @@ class WorkerEnd:
         """Takes the description of a worker from its hello; it opens the connection next."""
         self._announced = (specs, pools_from_wire(hello.pools))
         self.worker.labels, self.worker.unable = dict(hello.labels), dict(hello.unable)
+        self.worker.versions = dict(hello.versions)
 
     def opened(self, resumed: bool) -> None:
         self._core.worker_connected(self.worker, *self._announced, self._clock.monotonic())

@@ -78,7 +78,7 @@ class Intake:
             flows = [None] * len(kinds)
         items = self.items(tailer, flight, flows)
         if flight.extras:
-            if any(extra.alone or extra.again for extra in flight.extras.values()):
+            if any(extra.alone or extra.again or extra.refused for extra in flight.extras.values()):
                 items = self._set_apart(items, now)
                 flows = [item[FLOW] for item in items]
             for index, extra in flight.extras.items():
@@ -126,7 +126,7 @@ class Intake:
         first: defaultdict[Flow, list[Item]] = defaultdict(list)
         for item in items:
             extra = item[EXTRA]
-            if extra is None or item[FLOW] is None or not (extra.alone or extra.again):
+            if extra is None or item[FLOW] is None or not (extra.alone or extra.again or extra.refused):
                 rest.append(item)
             elif extra.again:
                 function = item[FLOW].function.part(item)
@@ -146,8 +146,8 @@ class Intake:
         flow: a flow that is blocked fills nothing that others need."""
         for name, priority in {(kind.function, kind.priority) for kind in kinds}:
             function = self.roster.functions.get(name)
-            for part in (function, function.alone) if function is not None else ():
-                flows = [flow for flow in part.flows.values() if flow.rank == priority] if part is not None else []
+            for part in function.parts if function is not None else ():
+                flows = [flow for flow in part.flows.values() if flow.rank == priority]
                 over = sum([len(flow.items) for flow in flows]) - self._lane_items
                 while over > 0:
                     longest = max(flows, key=len)

@@ -366,9 +366,8 @@ class Limits:
             flow.charges += (budget if flow.again else budget.firsts,)
 
     def _parts(self) -> list[RosterFunction]:
-        """All functions, and each as far as it runs alone."""
-        functions = self._roster.functions.values()
-        return [*functions, *(function.alone for function in functions if function.alone is not None)]
+        """All functions, and each as far as it runs apart."""
+        return [part for function in self._roster.functions.values() for part in function.parts]
 
 
 def _measured(flow: Flow) -> tuple[UnitLimit, ...]:

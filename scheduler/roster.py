@@ -12,6 +12,7 @@ from ..model.priority import Priority
 from .rules.cost import Metered
 from .rules.credit import LEAST_CELL, cell_limit, session_total, steady
 from .rules.flow import EXTRA, Flow, Item, Room
+from .rules.misfit import willing
 from .rules.placement import WorkerPool
 from .rules.share import FIRST_CHOICE
 from .rules.turns import Turns, clamp_weight
@@ -19,17 +20,21 @@ from .rules.unit_limit import Averages
 from .sessions import WorkerSession
 
 LEVELS = len(Priority)
+#: Parts of one function for items that some versions of it refused.
+MOST_OTHERS = 16
 
 
 class RosterFunction(Metered):
     """One function: its flows, its quota, and the pools that can run it.
 
     `alone` is the same function as far as its items must run alone (suspects): flows, turns and pools are its own, the
-    charges are shared. It has no `alone` itself.
+    charges are shared. It has no `alone` itself. `others` are likewise for items that some versions of it refused, by
+    those.
     """
 
     def __init__(self, name: str, now: float, *, alone: bool = False) -> None:
         self.alone = None if alone else RosterFunction(name, now, alone=True)
+        self.others: dict[frozenset[str], RosterFunction] = {}
         self.name = name
         self.levels = LEVELS
         self.flows: dict[tuple[Any, ...], Flow] = {}  # by kind; of retries with a mark behind it
@@ -52,9 +57,14 @@ class RosterFunction(Metered):
         return sum([len(flow.items) for flow in self.flows.values()])
 
     @property
+    def parts(self) -> list[RosterFunction]:
+        """Itself, and its parts for items that run apart."""
+        return [self, *([] if self.alone is None else [self.alone]), *self.others.values()]
+
+    @property
     def all_flows(self) -> list[Flow]:
-        """The function's flows, and those of items that must run alone."""
-        return [*self.flows.values(), *(self.alone.flows.values() if self.alone is not None else ())]
+        """The function's flows, and those of items that run apart."""
+        return [flow for part in self.parts for flow in part.flows.values()]
 
     @property
     def rooms(self) -> list[Room]:
@@ -62,9 +72,11 @@ class RosterFunction(Metered):
         return [*self.all_flows, self.asking]
 
     def part(self, item: Item) -> RosterFunction:
-        """Itself, or its part for items that run alone, where the item must."""
+        """Itself, or its part for items that run apart, where the item must."""
         extra = item[EXTRA]
-        return self.alone if self.alone is not None and extra is not None and extra.alone else self
+        if extra is None or self.alone is None:
+            return self
+        return self.alone if extra.alone else self.others.get(extra.refused, self)
 
     def limit(self, quota: Quota | None) -> None:
         """Replaces the quota; None: none."""
@@ -76,8 +88,8 @@ class RosterFunction(Metered):
             if self.able is not None:  # it waits among others from now on
                 able, self.able = self.able, None
                 self._wait_for(able, able)
-        if self.alone is not None:
-            self.alone.limit(quota)
+        for part in self.parts[1:]:
+            part.limit(quota)
 
     def ready(self, able: Able | None) -> None:
         """Notes that these pools can run it from now on; its waiting items are looked at."""
@@ -175,6 +187,8 @@ class Roster:
             function.ready(able_of(pools))
             if function.alone is not None:
                 function.alone.ready(able_of(apart))
+            for refused, other in function.others.items():
+                other.ready(able_of(willing(pools, name, refused)))
             if pools:
                 function.gone_since = None
                 function.capacity = sum(pool.full + pool.spare for pool in pools)
@@ -182,6 +196,26 @@ class Roster:
             else:
                 function.gone_since = now if function.gone_since is None else function.gone_since
         self.ables = list(sets.values())
+
+    def set_apart(self, name: str, refused: frozenset[str], now: float) -> None:
+        """Makes a part of a function for items that these versions of it refused, if there is none."""
+        function = self.functions.get(name)
+        if function is None or refused in function.others:
+            return
+        if len(function.others) >= MOST_OTHERS:
+            function.others = {key: part for key, part in function.others.items() if part.waiting}
+            if len(function.others) >= MOST_OTHERS:
+                return
+        other = function.others[refused] = RosterFunction(name, now, alone=True)
+        other.averages = function.averages
+        other.limit(function.quota)
+        if function.able is not None:
+            pools = willing(function.able.pools, name, refused)
+            able = next((each for each in self.ables if each.pools == pools), None)
+            if able is None:
+                able = Able(pools, self._low_share)
+                self.ables.append(able)
+            other.ready(able)
 
     def credit(
         self,

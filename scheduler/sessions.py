@@ -118,6 +118,7 @@ class WorkerSession:
         self.pools: dict[str, WorkerPool] = {}
         self.labels: dict[str, str] = {}
         self.unable: dict[str, str] = {}  # functions that it has and cannot run → what it lacks
+        self.versions: dict[str, str] = {}  # functions → a word for the arguments that they take there
         self.open: dict[int, Item] = {}
         self.flights: dict[int, WorkerFlight] = {}
         self.last_flight = 0

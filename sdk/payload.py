@@ -14,7 +14,7 @@ import pydantic_core
 from typing_extensions import TypedDict  # pydantic asks for it below Python 3.12, and brings it
 
 from ..model.did_you_mean import meant
-from ..model.errors import InvalidPayload
+from ..model.errors import InvalidPayload, Misfit
 from ..model.plain_text import plain
 from .argument_schema import argument_schema
 
@@ -97,13 +97,16 @@ class TypedArguments:
         try:
             arguments: dict[str, Any] = self._validate(payload or b"{}")
         except pydantic_core.ValidationError as error:
-            raise InvalidPayload(explained(self._function, self._names, error)) from None
+            raise Misfit(explained(self._function, self._names, error)) from None
         return arguments
 
     def encode(self, arguments: Mapping[str, Any]) -> bytes:
         """JSON of the arguments, checked the way the worker will check it."""
         payload = _to_json(dict(arguments), f"{self._function}: the arguments")
-        self.decode(payload)
+        try:
+            self.decode(payload)
+        except Misfit as error:  # of a caller, who may be a function itself
+            raise InvalidPayload(str(error)) from None
         return payload if arguments else b""
 
 

@@ -27,7 +27,7 @@ from enum import IntEnum
 from types import TracebackType
 from typing import Any
 
-from ...model.errors import Fatal, InvalidPayload, RetryLater, Throttled
+from ...model.errors import Fatal, InvalidPayload, Misfit, RetryLater, Throttled
 from ...model.outcome import Outcome
 from ...model.plain_text import UNTELLABLE, plain
 from ...model.units import duration_text, seconds
@@ -94,7 +94,7 @@ def raised(  # noqa: PLR0911 - one return per row of the table above
     if issubclass(kind, Fatal):
         return Ended(Outcome.FATAL, _said(error, "reason") or "the function raised Fatal")
     if issubclass(kind, InvalidPayload):
-        return Ended(Outcome.FATAL, plain(error, REASON_LENGTH))
+        return Ended(Outcome.FATAL, plain(error, REASON_LENGTH), misfit=issubclass(kind, Misfit))
     if issubclass(kind, RetryLater):
         after, complaint = _after(error, "after")
         reason = _said(error, "reason") or "the function raised RetryLater"

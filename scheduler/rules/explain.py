@@ -42,6 +42,7 @@ class Reason(StrEnum):
     DOWNSTREAM = "downstream"
     RETRY_BUDGET = "retry_budget"
     UNITS = "units"
+    MISFIT = "misfit"
 
 
 SENTENCES: dict[Reason, str] = {
@@ -70,6 +71,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.DOWNSTREAM: "a downstream that its function calls takes no more for now, as that said itself",
     Reason.RETRY_BUDGET: "the retry budget of its function, a part of its first attempts, is used up",
     Reason.UNITS: "a rate in units (such as tokens, rows or bytes) has less left than this item needs",
+    Reason.MISFIT: "the version of its function at one worker does not take its payload; another version is tried",
     Reason.NOT_OWNER: "another owner asked about its source; this one has not shown that it still owns it",
 }
 

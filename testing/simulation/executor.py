@@ -9,6 +9,7 @@ from typing import Any
 
 from ...runtime.executors import ExecutorProcess
 from ...runtime.frames import Done, Dying, ExecutorSetup, Failed, Frames, Notes, Ready, Timer, Waits
+from ...runtime.rules.silence import Silence
 from ...runtime.rules.suspicion import ProcessDeath
 from ...sdk.function import Function
 from .exchange import NEXT
@@ -47,6 +48,7 @@ class SimExecutor(ExecutorProcess):
         self.was_running, self.was_waiting, self.waits = set(), set(), set()
         self.given = 0.0
         self.dead = asyncio.Event()
+        self.silence = Silence(1.0, 0.0)
         self.board = SimBoard(setup.cells)
         self._on_frame = on_frame
         self._on_death = on_death

@@ -14,7 +14,7 @@ from typing import Any
 from ...foundation.current_run import RUN, waiting
 from ...model.errors import Conflict, Throttled
 from ...model.outcome import Outcome
-from ...runtime.board import Board
+from ...runtime.board import Board, note_at
 from ...runtime.deadman import Deadman
 from ...runtime.engine import Engine
 from ...runtime.executor_main import CULPRIT
@@ -68,7 +68,7 @@ class SimBoard(Board):
 
     def __init__(self, slots: int) -> None:
         self.fd = -1
-        self._note = 8 * (slots + 1)
+        self._note = note_at(slots)
         memory: Any = bytearray(self._note + 8192)
         self._map = memory
         self.cells = memoryview(memory)[: self._note].cast("Q")

@@ -60,7 +60,7 @@ class Link(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., ack: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("session", "name", "resume", "functions", "pools", "through_outages", "carried", "labels", "unable", "anew")
+    __slots__ = ("session", "name", "resume", "functions", "pools", "through_outages", "carried", "labels", "unable", "versions", "anew")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -69,6 +69,13 @@ class Hello(_message.Message):
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class UnableEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class VersionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -84,6 +91,7 @@ class Hello(_message.Message):
     CARRIED_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     UNABLE_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
     ANEW_FIELD_NUMBER: _ClassVar[int]
     session: str
     name: str
@@ -94,8 +102,9 @@ class Hello(_message.Message):
     carried: _containers.RepeatedCompositeFieldContainer[Carried]
     labels: _containers.ScalarMap[str, str]
     unable: _containers.ScalarMap[str, str]
+    versions: _containers.ScalarMap[str, str]
     anew: str
-    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ..., carried: _Optional[_Iterable[_Union[Carried, _Mapping]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., unable: _Optional[_Mapping[str, str]] = ..., anew: _Optional[str] = ...) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ..., carried: _Optional[_Iterable[_Union[Carried, _Mapping]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., unable: _Optional[_Mapping[str, str]] = ..., versions: _Optional[_Mapping[str, str]] = ..., anew: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("scheduler", "resumed", "heartbeat", "reads_parts", "remembers", "session", "leases")
