@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -26,12 +27,16 @@ from obstore.store import from_url
 
 from ..model.errors import NotConnected, TailraceError
 from .clock import SYSTEM_CLOCK
+from .folder import NoFile
+from .local_objects import LocalObjects, etag_of
 from .object_keys import offence
 from .object_places import SCHEMES, Place
-from .s3_listing import raw_page, secrets_of
+from .s3_listing import Raw, raw_pages, secrets_of
 
-#: Stores whose listings come in the order of keys.
+#: Stores that can list in the order of keys. Whether one does is looked at where it matters.
 SORTED = ("s3", "gs", "az", "memory")
+#: Stores of which the client library takes a slash at the end of a key away.
+SLASHED = ("s3", "gs", "az")
 #: The client tries a request so often, and for so many seconds, before it says that the store is away.
 RETRIES = 3
 RETRY_SECONDS = 15.0
@@ -82,6 +87,10 @@ class ObjectStore:
     def __init__(self, place: Place, client: Any = None) -> None:
         self.place = place
         self._client = client
+        self._local = None
+        if place.scheme == "file":
+            self._local = LocalObjects(place.url, place.timeout)
+        self._has_odd_keys = False  # which the client library cannot name
 
     @property
     def _store(self) -> Any:
@@ -90,103 +99,93 @@ class ObjectStore:
                 self._client = from_url(self.place.url, **_settings(self.place))
         return self._client
 
-    async def pages(self, after: str, size: int) -> AsyncIterator[list[Listed]]:
-        """Yields all objects whose keys are greater than `after`, in pages of `size`; sorted where the store does that.
-        Some stores cannot begin at a key and list everything: earlier keys are left out here too. Of keys that cannot
-        be named and begin alike the first is among them, and the listing goes on behind them."""
-        listing = self._sorted(after, size) if self.place.scheme in SORTED else self._unsorted(after, size)
+    async def pages(self, after: str, size: int, *, rising: bool = False) -> AsyncIterator[list[Listed]]:
+        """Yields all objects, in pages of about `size`, in the order in which the store lists them; an object may come
+        twice. `after`: only those whose keys are greater. `rising`: the keys must rise, and NotConnected is raised
+        where one does not; in a local folder they never do."""
         with self._explained(""):
-            async for page in listing:
-                yield page
+            async for page in self._files(size) if self._local else self._objects(after, size, rising):
+                if wanted := [each for each in page if each.key > after]:
+                    yield wanted
 
-    async def _sorted(self, after: str, size: int) -> AsyncIterator[list[Listed]]:
-        """Yields pages in order. The client library fails on a page with a key that it cannot name: such a page is
-        asked for by the protocol itself, and so are those behind it until one has no such key."""
+    async def _files(self, size: int) -> AsyncIterator[list[Listed]]:
+        assert self._local is not None
+        async for page in self._local.pages(size):
+            yield [Listed(key, etag_of(found)) for key, found in page]
+
+    async def _objects(self, after: str, size: int, rising: bool) -> AsyncIterator[list[Listed]]:
+        """Yields pages. The client library fails on a page with a key that it cannot name: then the place is listed by
+        the protocol itself, in the order of keys from there on, else from the beginning."""
         at = after
-        while True:
-            if not offence(at):
-                try:
-                    async for page in obstore.list(self._store, offset=at or None, chunk_size=size):
-                        if rest := _listed(page, at):
-                            yield rest
-                            at = rest[-1].key
-                    return
-                except InvalidPathError:
-                    if self.place.scheme != "s3":
-                        raise
-            before = at
-            async for found, behind in self._raw(at):
-                at = behind
-                if found:
+        strict = self.place.scheme == "s3" and not after.endswith("/")  # others may begin at an earlier key
+        if not self._has_odd_keys and not offence(after):
+            try:
+                where = after.removesuffix("/") or None
+                async for page in obstore.list(self._store, offset=where, chunk_size=size):
+                    rows = [Raw(meta["path"], meta["e_tag"] or "", meta["size"]) for meta in page]
+                    if rising:
+                        found, at = _risen(rows, at, strict or at != after, self.place.url)
+                    else:
+                        found, at = await self._with_slashes(rows, at), rows[-1].key if rows else at
                     yield found
-            if at == before:
                 return
-
-    async def _raw(self, at: str) -> AsyncIterator[tuple[list[Listed], str]]:
-        """Yields pages behind a key, each with its last key, up to one in which every key can be named. Of keys that
-        begin alike and cannot be named the first is enough."""
+            except InvalidPathError:
+                if self.place.scheme != "s3":
+                    raise
+        self._has_odd_keys = not rising
         secrets = secrets_of(self.place)
         if secrets is None and not self.place.anonymous:
             raise InvalidPathError(
                 "give access_key_id and secret_access_key, in the file or by the environment: then a listing gets past "
                 "such keys"
             )
-        passed, odd = "", True
-        while odd and (page := await raw_page(self.place, secrets, at, SYSTEM_CLOCK.wall())):
-            if page[-1].key <= at:
-                raise NotConnected(f"{self.place.url}: the store lists the same keys again, from {at!r} on")
-            odd, found = False, []
-            for key, etag in page:
-                begins = offence(key)
-                if not key:  # the folder that the place is
-                    continue
-                if not begins:
-                    found.append(Listed(key.removesuffix("/"), _bare(etag)))
-                elif begins != passed:
-                    found.append(Listed(key, ""))
-                odd, passed = odd or bool(begins), begins or passed
-            at = page[-1].key
-            yield found, at
-
-    async def _unsorted(self, after: str, size: int) -> AsyncIterator[list[Listed]]:
-        """Yields pages of a store that does not sort. A local folder goes on behind a name that cannot be one of a key,
-        but loses the others of that page: so it is listed again one by one."""
-        try:
-            async for whole in obstore.list(self._store, offset=after or None, chunk_size=size):
-                if rest := _listed(whole, after):
-                    yield rest
-            return
-        except InvalidPathError:
-            one_by_one = aiter(obstore.list(self._store, offset=after or None, chunk_size=1))
-        while True:
-            found: list[Listed] = []
-            try:
-                found = _listed(await anext(one_by_one), after)
-            except StopAsyncIteration:
-                return
-            except InvalidPathError as error:
-                with contextlib.suppress(InvalidPathError):  # a name that is no text
-                    found = [Listed(self._unnameable(error), "")]
-            if found:
+        async for rows in raw_pages(self.place, secrets, at if rising else "", SYSTEM_CLOCK.wall):
+            named = [_without_slash(each) for each in rows]
+            if rising:
+                found, at = _risen(named, at, True, self.place.url)
                 yield found
+            else:
+                yield [_row(each.key, each) for each in named if each.key]
 
-    def _unnameable(self, error: InvalidPathError) -> str:
-        """The name in a local folder that an error is about. Raises the error when it names none."""
-        found = _NAMED.match(str(error).partition("\n\nDebug source")[0])
-        name = found[1].removeprefix("/") if found else ""
-        if not offence(name):
-            raise error
-        return name
+    async def _with_slashes(self, rows: Sequence[Raw], last: str) -> list[Listed]:
+        """The rows of a page, in any order; `last` is the key before them. The client library takes a slash at the
+        end of a key away: where a key comes twice, or behind one that sorts between it and the same with a slash, the
+        store is asked."""
+        found: list[Listed] = []
+        seen: set[str] = set()
+        for each in rows:
+            key = each.key
+            if key:
+                found.append(_row(key, each))
+            if each.size and (not key or key in seen or key <= last < f"{key}/") and await self._is_slashed(key):
+                found.append(_row(f"{key}/", each))
+            seen.add(key)
+            last = key
+        return found
+
+    async def _is_slashed(self, key: str) -> bool:
+        """Whether there is an object with content whose key is `key` and a slash."""
+        if not key:
+            return True
+        with contextlib.suppress(InvalidPathError):
+            async for page in obstore.list(self._store, prefix=key, chunk_size=1000):
+                return any(meta["path"] == key and meta["size"] for meta in page)
+        return False
 
     async def facts(self, key: str, version: str = "") -> ObjectFacts:
         """The facts of an object, without reading it."""
         async with self._asking(key):
+            if self._local is not None:
+                return _checked(_of_file(key, await self._local.facts(key)), version)
             found = await obstore.get_async(self._store, key, options=_options(version, head=True))
             return _checked(_facts(found), version)
 
     async def whole(self, key: str, most: int) -> tuple[ObjectFacts, bytes | None]:
         """An object as it is now; None instead of content that is longer than `most` bytes."""
         async with self._asking(key):
+            if self._local is not None:
+                file, content = await self._local.read(key, most)
+                return _of_file(key, file), content
             found = await obstore.get_async(self._store, key)
             facts = _facts(found)
             return facts, bytes(await found.bytes_async()) if facts.size <= most else None
@@ -194,6 +193,10 @@ class ObjectStore:
     async def part(self, key: str, version: str, start: int, length: int) -> bytes:
         """Reads stored bytes of one version; `start` must be within it. Fewer at its end."""
         async with self._asking(key):
+            if self._local is not None:
+                file, content = await self._local.part(key, start, length)
+                _checked(_of_file(key, file), version)
+                return content
             options = _options(version, range=(start, start + length))
             found = await obstore.get_async(self._store, key, options=options)
             _checked(_facts(found), version)
@@ -202,9 +205,11 @@ class ObjectStore:
     @contextlib.asynccontextmanager
     async def _asking(self, key: str) -> AsyncIterator[None]:
         """Bounds the time of a request about one object as the client does, which knows no bound in a local folder."""
-        if begins := offence(key):
-            raise Unread(f"no client can name the key {key!r}, nor others that begin with {begins!r}", refused=True)
-        local = self.place.scheme == "file"
+        local = self._local is not None
+        if local and (not key or "\0" in key or {"", ".", ".."} & set(key.split("/"))):
+            raise Unread(f"no file can be called {key!r}", refused=True)
+        if not local and (begins := key if key.endswith("/") else offence(key)):
+            raise _nameless(key, begins)
         seconds = self.place.timeout if local else 2 * self.place.timeout + RETRY_SECONDS
         with self._explained(key):
             try:
@@ -212,13 +217,19 @@ class ObjectStore:
                     yield
             except TimeoutError:
                 raise TimeoutError(f"no answer within {seconds:g} s") from None
+            except (NotFoundError, FileNotFoundError):
+                if self.place.scheme in SLASHED and await self._is_slashed(key):
+                    raise _nameless(f"{key}/", f"{key}/") from None
+                raise
 
     @contextlib.contextmanager
     def _explained(self, key: str) -> Iterator[None]:
         what = f"{self.place.url}: {key}" if key else self.place.url
         try:
             yield
-        except (NotFoundError, FileNotFoundError) as error:
+        except NoFile as error:
+            raise Unread(f"{what}: {error}", refused=True) from None
+        except (NotFoundError, FileNotFoundError, NotADirectoryError) as error:
             if key:
                 raise Gone(f"{what} is gone") from None
             raise NotConnected(f"{what} is not there: {_first_line(error)}") from None
@@ -245,14 +256,40 @@ def _is_refusal(error: BaseException) -> bool:
     return found is not None and found[1].startswith("4") and found[1] not in ("408", "425", "429")
 
 
-def _listed(page: Iterable[Any], after: str) -> list[Listed]:
-    return [Listed(meta["path"], _bare(meta["e_tag"])) for meta in page if meta["path"] > after]
+def _nameless(key: str, begins: str) -> Unread:
+    others = f", nor others that begin with {begins!r}" if begins != key else ", since it ends in a slash"
+    return Unread(f"no client can name the key {key!r}{others if not key.endswith('//') else ''}", refused=True)
+
+
+def _row(key: str, row: Raw) -> Listed:
+    return Listed(key, "" if key.endswith("/") or offence(key) else _bare(row.etag))
+
+
+def _without_slash(row: Raw) -> Raw:
+    """The row of an empty object that stands for a folder, as the client library has it; any other row as it is."""
+    return row if row.size or offence(row.key) else row._replace(key=row.key.removesuffix("/"))
+
+
+def _risen(rows: Sequence[Raw], at: str, strict: bool, url: str) -> tuple[list[Listed], str]:
+    """The rows of a page behind the key `at`, and the last key. A row that rises only with a slash behind its key is
+    that of a key with one. Not `strict`: the first rows may come before `at`. Raises NotConnected."""
+    found: list[Listed] = []
+    for row in rows:
+        key = row.key if row.key > at else f"{row.key}/"
+        if key > at:
+            strict, at = True, key
+            if key == row.key or row.size:
+                found.append(_row(key, row))
+        elif strict:
+            raise NotConnected(
+                f"{url}: the store lists {row.key!r} behind {at!r}: that is not the order of keys, and what it lists "
+                'late would never be found. Write "mode: inventory", which needs no order'
+            )
+    return found, at
 
 
 #: The status of an answer that is no success.
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
-#: The client's message about a key that it cannot name.
-_NAMED = re.compile(r'.*?Path "(.*)"(?:: Encountered| contained)', re.DOTALL)
 _CODE = re.compile(r"<Code>([^<]{1,80})</Code>")
 
 
@@ -295,6 +332,11 @@ def _settings(place: Place) -> dict[str, Any]:
     }
     found["retry_config"] = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
     return found
+
+
+def _of_file(key: str, found: os.stat_result) -> ObjectFacts:
+    etag = etag_of(found)
+    return ObjectFacts(key, found.st_size, found.st_mtime, f'e:"{etag}"', etag, False)
 
 
 def _facts(found: Any) -> ObjectFacts:

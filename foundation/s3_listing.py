@@ -1,6 +1,6 @@
-"""Lists a page of S3 by the protocol itself, for keys that the client library cannot name.
+"""Lists a place of S3 by the protocol itself, for keys that the client library cannot name.
 
-The library returns nothing of a page in which there is such a key. This file asks for the same page (ListObjectsV2,
+The library returns nothing of a page in which there is such a key. This file asks for the pages (ListObjectsV2,
 signed as Amazon's "Signature Version 4" says) and takes any text for a key. It needs credentials in the file or the
 environment; those of a machine's own identity do not serve.
 """
@@ -14,7 +14,7 @@ import http.client
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from html import unescape
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus, urlsplit
@@ -22,16 +22,20 @@ from urllib.parse import quote, unquote_plus, urlsplit
 from ..model.errors import NotConnected
 from .object_places import Place
 
-_OBJECT, _KEY, _ETAG = (re.compile(f"<{name}>(.*?)</{name}>", re.DOTALL) for name in ("Contents", "Key", "ETag"))
+_OBJECT, _KEY, _ETAG, _SIZE, _MORE, _TOKEN = (
+    re.compile(f"<{name}>(.*?)</{name}>", re.DOTALL)
+    for name in ("Contents", "Key", "ETag", "Size", "IsTruncated", "NextContinuationToken")
+)
 _EMPTY = hashlib.sha256(b"").hexdigest()
 _MOST_BYTES = 64 << 20
 
 
 class Raw(NamedTuple):
-    """A key as the store has it, and the object's etag."""
+    """A key as the store has it, and the object's etag and size."""
 
     key: str
     etag: str
+    size: int
 
 
 class Secrets(NamedTuple):
@@ -53,28 +57,45 @@ def secrets_of(place: Place, environment: Mapping[str, str] = os.environ) -> Sec
     return Secrets(told["access_key_id"], told["secret_access_key"], told.get("session_token", ""))
 
 
-async def raw_page(place: Place, secrets: Secrets | None, after: str, now: float) -> list[Raw]:
-    """Asks for the first thousand keys below the place that are greater than `after`; both without the place's own
-    prefix. Without secrets it asks anonymously. `now` is wall clock seconds. Raises NotConnected."""
+async def raw_pages(
+    place: Place, secrets: Secrets | None, after: str, now: Callable[[], float]
+) -> AsyncIterator[list[Raw]]:
+    """Yields the objects below the place, those behind the key `after`, page by page as the store lists them; keys
+    without the place's own prefix. Without secrets it asks anonymously. `now` tells wall clock seconds. Raises
+    NotConnected."""
     bucket, _, prefix = place.url.partition("://")[2].strip("/").partition("/")
     prefix = f"{prefix}/" if prefix else ""
-    region = place.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-    address = urlsplit(place.endpoint or f"https://s3.{region}.amazonaws.com")
     asked = {"encoding-type": "url", "list-type": "2", "prefix": prefix}
     if after:
         asked["start-after"] = prefix + after
+    while True:
+        try:
+            text = await _page(place, bucket, asked, secrets, now())
+            rows = [each._replace(key=each.key[len(prefix) :]) for each in _keys(text) if each.key.startswith(prefix)]
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise NotConnected(f"{place.url}: the listing failed: {error}") from None
+        yield rows
+        if _told(_MORE, text) != "true":
+            return
+        token = unescape(_told(_TOKEN, text))
+        if token in ("", asked.get("continuation-token")):
+            raise NotConnected(f"{place.url}: the store says that there are more keys, but not how to go on")
+        asked.pop("start-after", None)
+        asked["continuation-token"] = token
+
+
+async def _page(place: Place, bucket: str, asked: Mapping[str, str], secrets: Secrets | None, now: float) -> str:
+    region = place.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    address = urlsplit(place.endpoint or f"https://s3.{region}.amazonaws.com")
     path = f"{address.path.rstrip('/')}/{quote(bucket)}"
     query = "&".join(f"{name}={quote(asked[name], safe='')}" for name in sorted(asked))
     headers = {"host": address.netloc, "x-amz-content-sha256": _EMPTY}
     if secrets is not None:
         headers |= signed("GET", path, query, headers, secrets, region, now)
-    try:
-        status, body = await asyncio.to_thread(_ask, address.scheme, address.netloc, f"{path}?{query}", headers, place)
-        if status != 200:
-            raise NotConnected(f"{place.url}: the listing was answered with {status}: {body[:300]!r}")
-        return [Raw(each.key[len(prefix) :], each.etag) for each in _keys(body) if each.key.startswith(prefix)]
-    except (OSError, http.client.HTTPException, UnicodeDecodeError) as error:
-        raise NotConnected(f"{place.url}: the listing failed: {error}") from None
+    status, body = await asyncio.to_thread(_ask, address.scheme, address.netloc, f"{path}?{query}", headers, place)
+    if status != 200:
+        raise NotConnected(f"{place.url}: the listing was answered with {status}: {body[:300]!r}")
+    return body.decode()
 
 
 def signed(
@@ -111,10 +132,11 @@ def _ask(scheme: str, where: str, target: str, headers: Mapping[str, str], place
         connection.close()
 
 
-def _keys(body: bytes) -> list[Raw]:
-    """Reads keys and etags from between the tags: keys are encoded as in a URL, so none can look like a tag."""
+def _keys(text: str) -> list[Raw]:
+    """Reads objects from between the tags: keys are encoded as in a URL, so none can look like a tag."""
     return [
-        Raw(unquote_plus(_told(_KEY, each)), unescape(_told(_ETAG, each))) for each in _OBJECT.findall(body.decode())
+        Raw(unquote_plus(_told(_KEY, each)), unescape(_told(_ETAG, each)), int(_told(_SIZE, each) or 0))
+        for each in _OBJECT.findall(text)
     ]
 
 

@@ -13,22 +13,26 @@ class LineSpan(NamedTuple):
     """Lines that follow each other in content: `length` bytes from `offset` on, newlines and empty lines included.
 
     too_long  the length of the one line in it that is longer than allowed; 0: `lines` are here
+    number    of its first line, from 1 on, empty ones included
     """
 
     offset: int
     length: int
     lines: list[bytes]
     too_long: int = 0
+    number: int = 1
 
 
 class Lines:
-    """A cutter of one content into lines. `longest` is in bytes.
+    """A cutter of one content into lines. `longest` is in bytes. `number` is that of the line at `offset`, from 1 on;
+    of those behind an `offset` to begin at only the difference is known.
 
     Invariant: everything before `offset` was returned in a span, or was an empty line.
     """
 
     def __init__(self, longest: int, offset: int = 0) -> None:
         self.offset = offset
+        self.number = 1
         self._longest = longest
         self._rest: list[bytes] = []
         self._size = 0  # of the rest, or of the line that is passed
@@ -64,8 +68,9 @@ class Lines:
 
     def _passed(self, more: int, newline: int) -> LineSpan:
         size = self._size + more
-        run = LineSpan(self.offset, size + newline, [], size)
+        run = LineSpan(self.offset, size + newline, [], size, self.number)
         self.offset += run.length
+        self.number += newline
         self._rest, self._size, self._passing = [], 0, False
         return run
 
@@ -75,28 +80,30 @@ class Lines:
         if whole:
             lines.pop()
         if max(map(len, lines), default=0) <= self._longest:
-            run = LineSpan(self.offset, len(block), items(lines))
+            run = LineSpan(self.offset, len(block), items(lines), 0, self.number)
             self.offset += len(block)
+            self.number += len(lines) - (not whole)
             return [run] if run.lines else []
         return self._with_long_ones(lines, whole)
 
     def _with_long_ones(self, lines: list[bytes], whole: bool) -> list[LineSpan]:
         runs: list[LineSpan] = []
-        begun = self.offset
+        begun, first = self.offset, self.number
         kept: list[bytes] = []
         last = len(lines) - 1
         for index, line in enumerate(lines):
             size = len(line) + (whole or index < last)
             if len(line) > self._longest:
                 if found := items(kept):
-                    runs.append(LineSpan(begun, self.offset - begun, found))
-                runs.append(LineSpan(self.offset, size, [], len(line)))
-                begun, kept = self.offset + size, []
+                    runs.append(LineSpan(begun, self.offset - begun, found, 0, first))
+                runs.append(LineSpan(self.offset, size, [], len(line), self.number))
+                begun, first, kept = self.offset + size, self.number + 1, []
             else:
                 kept.append(line)
             self.offset += size
+            self.number += size > len(line)
         if found := items(kept):
-            runs.append(LineSpan(begun, self.offset - begun, found))
+            runs.append(LineSpan(begun, self.offset - begun, found, 0, first))
         return runs
 
 

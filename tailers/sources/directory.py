@@ -19,15 +19,15 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...foundation.config import Bytes, Seconds
+from ...foundation.folder import Folder, NoFile
 from ...foundation.lifecycle import cancel
 from ...foundation.logger import Logger
+from ...foundation.own_thread import OwnThread
 from ...model.errors import NotConnected, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.inventory.inventory import Entries, Inventory, InventoryEntry
 from ..registry import Environment
-from .folder import Folder, NoFile
 from .listing import Listing, Patterns, list_folder
-from .own_thread import OwnThread
 
 log = Logger("tailrace.tailer")
 

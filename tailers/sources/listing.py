@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fnmatch import translate
 from pathlib import Path
 
+from ...foundation.folder import SkippedEntry, Walk
 from ...stores.inventory.inventory import InventoryEntry
-from .folder import kind_of, open_folder
 
-#: The most folders inside each other that are listed: each is open meanwhile.
-DEEPEST = 100
 #: The most names of skipped entries that a listing keeps.
 MOST_SKIPPED = 1000
 
@@ -81,85 +77,21 @@ def list_folder(
     folder that is among its own parents. `moves` is called with the name that is looked at. Raises OSError when `root`
     itself cannot be read."""
     listing = Listing()
-    moves(f"listing {root}")
-    descriptor = open_folder(root, follow=True)
-    try:
-        rules = _Rules(patterns, recursive, follow, moves)
-        _list(descriptor, "", (_identity(os.fstat(descriptor)),), rules, listing)
-    finally:
-        os.close(descriptor)
+    walk = Walk(follow, patterns.wanted, lambda name: recursive and patterns.enter(name), moves)
+    for found in walk.files(root):
+        if isinstance(found, SkippedEntry):
+            listing.skip(found.name if _is_text(found.name) else ascii(found.name), found.why)
+        elif _is_text(found.name):
+            version = version_of(found.facts.st_size, found.facts.st_mtime_ns)
+            listing.entries.append(InventoryEntry(found.name, version))
+        else:
+            listing.skip(ascii(found.name), "its name is not valid text")
     return listing
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    patterns: Patterns
-    recursive: bool
-    follow: bool
-    moves: Callable[[str], None]
-
-
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
-
-
-def _list(folder: int, prefix: str, parents: tuple[tuple[int, int], ...], rules: _Rules, listing: Listing) -> None:
-    for entry in _scan(folder, prefix, listing):
-        name = prefix + entry.name
-        try:
-            name.encode()
-            if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and _is_dir(entry, rules)):
-                _enter(folder, entry, name, parents, rules, listing)
-            elif rules.patterns.wanted(name):
-                found = entry.stat(follow_symlinks=rules.follow)
-                if stat.S_ISREG(found.st_mode):
-                    listing.entries.append(InventoryEntry(name, version_of(found.st_size, found.st_mtime_ns)))
-                else:
-                    listing.skip(name, kind_of(found.st_mode))
-        except UnicodeEncodeError:
-            listing.skip(ascii(name), "its name is not valid text")
-        except FileNotFoundError:
-            continue  # it vanished while the folder was listed, or is a link to nothing
-        except OSError as error:
-            listing.skip(name, error.strerror or str(error))
-
-
-def _is_dir(link: os.DirEntry[str], rules: _Rules) -> bool:
-    """Whether a link may be entered as a folder. The target of a link that is not followed is not looked at."""
-    return rules.follow and link.is_dir()
-
-
-def _scan(folder: int, prefix: str, listing: Listing) -> list[os.DirEntry[str]]:
+def _is_text(name: str) -> bool:
     try:
-        with os.scandir(folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
-    except OSError as error:
-        if not prefix:
-            raise
-        listing.skip(prefix.rstrip("/"), error.strerror or str(error))
-        return []
-
-
-def _enter(
-    within: int,
-    entry: os.DirEntry[str],
-    name: str,
-    parents: tuple[tuple[int, int], ...],
-    rules: _Rules,
-    listing: Listing,
-) -> None:
-    if not rules.recursive or not rules.patterns.enter(name):
-        return
-    if len(parents) > DEEPEST:
-        listing.skip(name, f"it is more than {DEEPEST} folders deep")
-        return
-    rules.moves(f"listing {name}")
-    descriptor = open_folder(entry.name, follow=rules.follow, within=within)
-    try:
-        here = _identity(os.fstat(descriptor))
-        if here in parents:
-            listing.skip(name, "a link to one of its own parents")
-            return
-        _list(descriptor, name + "/", (*parents, here), rules, listing)
-    finally:
-        os.close(descriptor)
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -125,7 +125,8 @@ class Cutter:
 
     def unreadable(self, cut: Cut, key: str, why: str) -> CutItems:
         """Refused items for a cut, or for the rest of an object, that the store will not let us read."""
-        part = self._refused(cut._replace(refused=f"the object cannot be read, though others can: {why}"), key, None)
+        where = self._named(key, cut.version, cut.offset)
+        part = self._refused(cut._replace(refused=f"{where} cannot be read, though others can: {why}"), key, None)
         return part._replace(payloads=part.payloads * cut.items)
 
     async def _facts(self, key: str, etag: str) -> ObjectFacts | None:
@@ -139,7 +140,7 @@ class Cutter:
         try:
             facts = await self._store.facts(key, at.version)
         except (Gone, Replaced) as error:
-            yield [self._rest(ordinal, key, at.version, at.offset, None, str(error))]
+            yield [self._rest(ordinal, key, at.version, at.offset, 0, None, str(error))]
             return
         async for parts in self._lines(ordinal, facts, None, at.offset):
             yield parts
@@ -151,6 +152,7 @@ class Cutter:
         lines = Lines(self._shape.max_line, offset)
         some = offset > 0
         headers = self._headers(facts)
+        before: int | None = 0 if offset == 0 else None  # lines before `offset`; counted when one is to be named
         piece, failure = await _read(content, offset)
         while piece:
             runs = lines.feed(piece)
@@ -159,25 +161,39 @@ class Cutter:
                 runs += lines.finish()
             if runs:
                 some = True
-                parts = [self._run(ordinal, facts, run, headers) for run in runs]
+                if before is None and any(run.too_long for run in runs):
+                    before = await self._lines_before(facts, offset)
+                parts = [self._run(ordinal, facts, run, headers, before) for run in runs]
                 if not piece and failure is None:
                     parts[-1] = parts[-1]._replace(cut=parts[-1].cut._replace(end=True))
                 yield parts
         if isinstance(failure, Unread):
             raise failure
         if failure is not None and (some or isinstance(failure, Undecodable)):
-            yield [self._rest(ordinal, facts.key, facts.version, lines.offset, facts, str(failure))]
+            if before is None:
+                before = await self._lines_before(facts, offset)
+            number = 0 if before < 0 else before + lines.number
+            yield [self._rest(ordinal, facts.key, facts.version, lines.offset, number, facts, str(failure))]
         elif not some:
             yield [_absent(ordinal, facts.key)]
 
-    def _run(self, ordinal: int, facts: ObjectFacts, run: LineSpan, headers: Headers) -> CutItems:
+    async def _lines_before(self, facts: ObjectFacts, offset: int) -> int:
+        """The number of lines before an offset; -1: they cannot be read any more."""
+        content, count = self._content(facts, None), 0
+        while content.offset < offset:
+            piece, failure = await _read(content)
+            if failure is not None or not piece:
+                return -1
+            count += piece.count(b"\n", 0, max(0, len(piece) - max(0, content.offset - offset)))
+        return count
+
+    def _run(self, ordinal: int, facts: ObjectFacts, run: LineSpan, headers: Headers, before: int | None) -> CutItems:
         if not run.too_long:
             cut = Cut(len(run.lines), ordinal, facts.version, run.offset, run.length)
             return CutItems(cut, facts.key, facts.modified, run.lines, headers)
-        why = (
-            f"the line at {run.offset} of {facts.key} has {run.too_long} bytes, more than the {self._shape.max_line} "
-            "of max_line"
-        )
+        number = 0 if before is None or before < 0 else before + run.number
+        where = self._named(facts.key, facts.version, run.offset, number)
+        why = f"{where}: the line has {run.too_long} bytes, more than the {self._shape.max_line} of max_line"
         return self._refused(Cut(1, ordinal, facts.version, run.offset, run.length, why), facts.key, facts)
 
     async def _whole(self, ordinal: int, facts: ObjectFacts, body: bytes | None) -> CutItems:
@@ -187,23 +203,33 @@ class Cutter:
             try:
                 payload = await self._content(facts, body).up_to(shape.max_value + 1)
             except Undecodable as error:
-                return self._refused(cut._replace(refused=f"{facts.key}: {error}"), facts.key, facts)
+                where = self._named(facts.key, facts.version)
+                return self._refused(cut._replace(refused=f"{where}: {error}"), facts.key, facts)
             except (Gone, Replaced):
                 return _absent(ordinal, facts.key)
             if len(payload) <= shape.max_value:
                 return CutItems(cut, facts.key, facts.modified, [payload], self._headers(facts))
         if not shape.referable:
-            why = f"{facts.key} has more than the {shape.max_value} bytes of max_value, and memory has no reference"
+            where = self._named(facts.key, facts.version)
+            why = f"{where} has more than the {shape.max_value} bytes of max_value, and memory has no reference"
             return self._refused(cut._replace(refused=why), facts.key, facts)
         reference = Reference(
             self._store.place.url, facts.key, facts.size, facts.modified, facts.version, gzip
         ).encode()
         return CutItems(cut, facts.key, facts.modified, [reference], (REFERENCE, *self._headers(facts)))
 
-    def _rest(self, ordinal: int, key: str, version: str, offset: int, facts: ObjectFacts | None, why: str) -> CutItems:
-        """All content behind `offset`, as one refused item."""
-        said = f"from byte {offset} of its content on, {key} cannot be read: {why}"
+    def _rest(
+        self, ordinal: int, key: str, version: str, offset: int, number: int, facts: ObjectFacts | None, why: str
+    ) -> CutItems:
+        """All content behind `offset`, which is in line `number`, as one refused item."""
+        said = f"{self._named(key, version, offset, number)}: from there on its content cannot be read: {why}"
         return self._refused(Cut(1, ordinal, version, offset, 0, said, end=True), key, facts)
+
+    def _named(self, key: str, version: str, offset: int = 0, number: int = 0) -> str:
+        """An object, and the place in it, for a dead letter. `number` 0: the line's is not known."""
+        told = version.partition(":")[2].strip('"')
+        line = f", line {number}" if number else ", line 1" if not offset else ""
+        return f"{key}{f', version {told}' if told else ''}{f'{line}, byte {offset}' if self._shape.lines else ''}"
 
     def _refused(self, cut: Cut, key: str, facts: ObjectFacts | None) -> CutItems:
         size, modified, gzip = (0, 0.0, False) if facts is None else (facts.size, facts.modified, self._gzip(facts))

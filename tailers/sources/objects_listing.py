@@ -80,15 +80,16 @@ class Lister:
     async def list(self) -> None:
         """Lists once: everything, or the keys behind the floor."""
         floor = "" if self._overlap is None else await self._inventory.floor(self._name)
-        async for page in self._store.pages(floor, PAGE):
+        rising = self._overlap is not None and self._store.place.scheme in SORTED
+        async for page in self._store.pages(floor, PAGE, rising=rising):
             entries = [self._entry(each) for each in page if self._patterns.wanted(each.key)]
             if await self._inventory.offer(self._name, entries):
                 self._found()
-            if self._overlap is not None and self._store.place.scheme in SORTED:
+            if rising:
                 await self._keep_up()
         self.listings += 1
         self._found()  # a former owner that is not quite dead may have offered something too
-        if self._overlap is not None and self._store.place.scheme not in SORTED:
+        if self._overlap is not None and not rising:
             await self._inventory.raise_floor(self._name, self._overlap, self._progress.settled)
 
     def _entry(self, listed: Listed) -> InventoryEntry:

@@ -68,6 +68,12 @@ class ObjectStoreLaws:
         for after in ("00499", "004990", "01098", "01099", "zzz"):
             assert sorted(await listed(store, after)) == [key for key in keys if key > after]
 
+    async def test_every_key_comes_also_where_the_store_has_another_order(self, place: Filled) -> None:
+        keys = [f"{letter}{number:02}" for letter in ("a", "\uffe0", "\U0001f600") for number in range(60)]
+        for key in keys:
+            await place.put(key, b"x")
+        assert sorted(await listed(opened(place))) == keys
+
     async def test_keys_of_every_kind_come_as_they_are(self, place: Filled) -> None:
         keys = sorted(["a b+c", "folder/deep/x", "folder/y", "pro%cent", "q=1&r=2", "ümläut", "日本"])
         for key in keys:

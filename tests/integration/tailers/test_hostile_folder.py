@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from scenes.hung_folder import hung
 
+from tailrace.foundation.own_thread import OwnThread
 from tailrace.model.dead_letter import LetterFilter
 from tailrace.model.errors import NotConnected
 from tailrace.tailers.sources.directory import DirectoryOptions, DirectorySource
-from tailrace.tailers.sources.own_thread import OwnThread
 
 
 def source_of(stores, folder, **options):

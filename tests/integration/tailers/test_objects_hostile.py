@@ -152,9 +152,9 @@ async def test_keys_that_the_client_cannot_name_stop_no_listing(stores: Embedded
     read = await everything(source)
     # Then all others are there once
     assert sorted(read.lines) == sorted(key.encode() for key in KEYS)
-    # And one of each beginning says why it is not
+    # And each of the others says why it is not
     said = sorted(why.partition("key ")[2].partition(",")[0] for why in read.refused.values())
-    assert said == sorted(repr(key) for key in UNNAMEABLE if key != "a//c")
+    assert said == sorted(map(repr, UNNAMEABLE))
     # And the next listing finds what is new
     s3.put_object(Bucket=BUCKET, Key="in/zzz", Body=b"new")
     [batch] = await source.read(10, 1 << 20, 10)

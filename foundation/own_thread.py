@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ...model.errors import NotConnected
+from ..model.errors import NotConnected
 
 #: Seconds without a sign of life after which a call is given up.
 PATIENCE = 30.0
