@@ -125,6 +125,7 @@ class Ended(msgspec.Struct):
     downstream  what throttled it (throttled only); whoever runs it says that, and the scheduler keeps what is declared
     scope       `tenant`: only the account of the item's tenant was throttled there
     used        what the run said that it used, for the scheduler: downstream (empty: of none), unit, how much
+    asked       it asked for another try by itself (retry only): that says nothing of how its function is
     """
 
     outcome: int
@@ -137,6 +138,7 @@ class Ended(msgspec.Struct):
     downstream: str = ""
     scope: str = ""
     used: tuple[tuple[str, str, float], ...] = ()
+    asked: bool = False
 
 
 #: The end of an item whose own end cannot be written: it costs itself alone, not others that leave in the same frame.

@@ -185,6 +185,7 @@ def _write_ended(message: pb.Outcomes, ref: int, ended: Ended) -> None:
         downstream=ended.downstream,
         scope=ended.scope,
         used=[pb.Units(downstream=of, unit=unit, amount=amount) for of, unit, amount in ended.used] or None,
+        asked=ended.asked,
     )
 
 
@@ -204,6 +205,7 @@ def read_outcomes(message: pb.Outcomes) -> Outcomes:
                 downstream=ended.downstream,
                 scope=ended.scope,
                 used=tuple([(each.downstream, each.unit, each.amount) for each in ended.used]) if ended.used else (),
+                asked=ended.asked,
             )
             for ended in message.ended
         },
