@@ -129,6 +129,7 @@ class Ended(msgspec.Struct):
     scope       `tenant`: only the account of the item's tenant was throttled there
     used        what the run said that it used, for the scheduler: downstream (empty: of none), unit, how much
     misfit      it did not run: the function as it is there does not take its payload (fatal only)
+    asked       it asked for another try by itself (retry only): that says nothing of how its function is
     """
 
     outcome: int
@@ -142,6 +143,7 @@ class Ended(msgspec.Struct):
     scope: str = ""
     used: tuple[tuple[str, str, float], ...] = ()
     misfit: bool = False
+    asked: bool = False
 
 
 #: The end of an item whose own end cannot be written: it costs itself alone, not others that leave in the same frame.

@@ -23,8 +23,8 @@ _LENGTH = struct.Struct("<I")
 
 #: Downstream, unit, amount.
 UsedRow = tuple[str, str, float]
-#: key, outcome, reason, after, result, progress, downstream, scope, used, misfit
-EndRow = tuple[int, int, str, float | None, bytes | None, str, str, str, tuple[UsedRow, ...], bool]
+#: key, outcome, reason, after, result, progress, downstream, scope, used, misfit, asked
+EndRow = tuple[int, int, str, float | None, bytes | None, str, str, str, tuple[UsedRow, ...], bool, bool]
 #: key, headers, crashes, expires_at, progress
 ExtraRow = tuple[str, tuple[tuple[str, str], ...], int, float, str]
 ROW_KEY: Final = 0
@@ -225,13 +225,14 @@ def _begins(body: bytearray) -> bool:
 def row_of(key: int, ended: Ended) -> EndRow:
     """The row of an end, as it travels."""
     e = ended
-    return (key, int(e.outcome), e.reason, e.after, e.result, e.progress, e.downstream, e.scope, e.used, e.misfit)
+    ended_as = (int(e.outcome), e.reason, e.after, e.result, e.progress, e.downstream, e.scope, e.used)
+    return (key, *ended_as, e.misfit, e.asked)
 
 
 def ended_of(row: EndRow) -> Ended:
     """The end in a row: the inverse of `row_of`."""
-    _, outcome, reason, after, result, progress, downstream, scope, used, misfit = row
-    return Ended(outcome, reason, after, result, False, progress, None, downstream, scope, used, misfit)
+    _, outcome, reason, after, result, progress, downstream, scope, used, misfit, asked = row
+    return Ended(outcome, reason, after, result, False, progress, None, downstream, scope, used, misfit, asked)
 
 
 def extra_row(extra: Extra) -> ExtraRow:

@@ -1,4 +1,5 @@
-"""Evidence for the clog rule: how the first attempts of each function ended, gathered while outcomes pass by.
+"""Evidence for the clog rule: how the attempts of each function ended, gathered while outcomes pass by. Every success
+counts, whatever attempt it was; of the failures only first ones that the function did not ask for.
 
 On a healthy path it costs nothing: successes are counted only when something failed lately, and in the very batch in
 which a failure comes. Counting takes a step at C speed for an item; the rule itself takes far longer, so it is asked
@@ -8,6 +9,7 @@ at once tell it what they would have told one after the other.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +24,9 @@ LONGEST = 200
 
 
 @dataclass(slots=True)
-class FirstAttemptCounts:
-    """First attempts of one function: how many ended well before the batch that is looked at, how many in it, the
-    ordering keys of the others in it (empty: none), and why the last of them failed."""
+class AttemptCounts:
+    """Attempts of one function: how many ended well before the batch that is looked at, how many in it, the ordering
+    keys of first ones that failed in it (empty: none), and why the last of them did."""
 
     earlier: int = 0
     passed: int = 0
@@ -42,28 +44,29 @@ class Probed(NamedTuple):
 
 
 class Evidence:
-    """The evidence of all functions: how first attempts ended. `watched`: functions whose successes are counted.
-    `probes`: the items that run although their function is frozen, by session and ref.
+    """The evidence of all functions: how attempts ended. `watched`: functions whose successes are counted. `frozen`:
+    since when (monotonic) frozen ones are. `probes`: the items that run as their probes, by session and ref.
 
-    Invariant: a first attempt that ended is counted once: in `_lately` (functions, in the order of the ends) or
+    Invariant: an attempt that ended is counted once: in `_lately` (functions, in the order of the ends) or
     `_failed` until `take`, then in what that gave or in `_earlier`. Bounded: a number for each function, and what one
     report brings.
     """
 
     def __init__(self) -> None:
         self.watched: set[str] = set()
+        self.frozen: dict[str, float] = {}
         self.probes: dict[tuple[Any, int], str] = {}
         self._lately: list[str] = []
-        self._failed: defaultdict[str, FirstAttemptCounts] = defaultdict(FirstAttemptCounts)
+        self._failed: defaultdict[str, AttemptCounts] = defaultdict(AttemptCounts)
         self._earlier: Counter[str] = Counter()
         self._probed: list[Probed] = []
 
-    def take(self, frozen: Iterable[str]) -> tuple[dict[str, FirstAttemptCounts], list[Probed]]:
+    def take(self, frozen: Iterable[str]) -> tuple[dict[str, AttemptCounts], list[Probed]]:
         """Takes the counts to look at now: of functions with a failure since the last time, and of `frozen` ones with
         any end; and the ends of probes. Successes of other functions stay here for later."""
         if not (self._lately or self._failed or self._probed):
             return {}, []
-        found, self._failed = dict(self._failed), defaultdict(FirstAttemptCounts)
+        found, self._failed = dict(self._failed), defaultdict(AttemptCounts)
         probed, self._probed = self._probed, []
         counted = self._earlier
         looked_at = [*found, *(name for name in frozen if name not in found)]
@@ -73,20 +76,20 @@ class Evidence:
         for name, before in zip(looked_at, earlier, strict=True):
             passed = counted.pop(name, 0)
             if passed or name in found:
-                counts = found.setdefault(name, FirstAttemptCounts())
+                counts = found.setdefault(name, AttemptCounts())
                 counts.earlier, counts.passed = before, passed
             elif before:
                 counted[name] = before
         return found, probed
 
     def take_earlier(self) -> dict[str, int]:
-        """Takes the numbers of first attempts that ended well, by function, of which `take` said nothing."""
+        """Takes the numbers of attempts that ended well, by function, of which `take` said nothing."""
         earlier, self._earlier = self._earlier, Counter()
         return earlier
 
     def passed(self, items: Sequence[Item]) -> None:
         """Counts items that ended well."""
-        self._lately += [item[KIND].function for item in items if item[ATTEMPT] == 1]
+        self._lately += [item[KIND].function for item in items]
         if self.probes:
             self._probes_over(items, True)
 
@@ -98,7 +101,7 @@ class Evidence:
         died: set[str] = set()
         for item, end in zip(items, ends, strict=True):
             well = verdict(end)
-            if well is None or item[ATTEMPT] != 1:
+            if well is None or (item[ATTEMPT] != 1 and not well):
                 continue
             extra, function = item[EXTRA], item[KIND].function
             crashes, alone = (extra.crashes, extra.alone) if extra is not None else (0, False)
@@ -118,6 +121,14 @@ class Evidence:
             for item, end in zip(items, ends, strict=True):
                 self._probes_over((item,), verdict(end), _first_line(end.reason))
 
+    def went_well(self, items: Iterable[tuple[Item, float]]) -> None:
+        """Notes items that ended well and when each started (monotonic): one that started since its function froze
+        shows that it works again, whether it was the probe or not."""
+        for item, at in items:
+            function = item[KIND].function
+            if at > self.frozen.get(function, math.inf):
+                self._probed.append(Probed(function, item[ID], True, ""))
+
     def unknown(self, items: Sequence[Item]) -> None:
         """Notes items that ended without having run, or of which nobody knows how they ended."""
         if self.probes:
@@ -131,10 +142,13 @@ class Evidence:
 
 
 def verdict(end: Ended) -> bool | None:
-    """The verdict of an end on its function: True (it works), False (it does not), or None (neither)."""
+    """The verdict of an end on its function: True (it works), False (it does not), or None (neither): it was told to
+    wait, or asks for another try by itself (polling, mostly)."""
     if end.outcome == Outcome.SUCCESS:
         return True
-    if end.outcome in (Outcome.RETRY, Outcome.FATAL) or (end.outcome == Outcome.LOST and end.crashed):
+    if end.outcome == Outcome.RETRY:
+        return None if end.asked else False
+    if end.outcome == Outcome.FATAL or (end.outcome == Outcome.LOST and end.crashed):
         return False
     return None
 

@@ -220,6 +220,7 @@ class Intake:
         newest = {item[SESSION]: item for item in function.asking.items}
         if len(newest) < len(function.asking):
             late = function.asking.remove(lambda item: newest[item[SESSION]] is not item)
+            function.asking.items[:] = newest.values()  # each where its session asked first: it keeps its turn
             self._returns.end(late, HELD[Reason.OUTAGE])
         self._returns.end(function.asking.overflow(self._lane_items), HELD[Reason.OUTAGE])
 

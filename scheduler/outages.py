@@ -73,7 +73,7 @@ class Outages:
         for name in {*counts, *(probe.function for probe in probed)} & self.clogs.keys():
             frozen = self.clogs[name].state is not ClogState.HEALTHY
             if frozen and name not in self.closed:
-                self._freeze(name, whys.get(name, ""), wall)
+                self._freeze(name, whys.get(name, ""), now, wall)
                 changed = True
             elif not frozen and name in self.closed:
                 self._thaw(name, now)
@@ -110,13 +110,14 @@ class Outages:
             if name in self.clogs:
                 self.clogs[name].note(passed, (), now)
 
-    def _freeze(self, name: str, why: str, wall: float) -> None:
+    def _freeze(self, name: str, why: str, now: float, wall: float) -> None:
         """Freezes a function: its pushed items that have not started go back, which costs them nothing."""
         function, clog = self._roster.functions[name], self.clogs[name]
         share = round(100 * (1 - clog.passing))
         reason = f"{name} is clogged (its circuit breaker is open): of its last first attempts {share} % failed"
         self.closed[name] = Closed(name, reason=f"{reason} ({why})" if why else reason, probes=ALLOWANCE, since=wall)
         function.frozen = True
+        self._evidence.frozen[name] = now
         self._intake.forget_routes()
         for worker in self._workers.values():
             if any(item[KIND].function == name for made in worker.assignments for item in made.items):
@@ -125,7 +126,7 @@ class Outages:
             self._returns.end(room.remove(lambda item: not item[SESSION].through_outages), HELD[Reason.OUTAGE])
 
     def _thaw(self, name: str, now: float) -> None:
-        del self.closed[name]
+        del self.closed[name], self._evidence.frozen[name]
         self.thawed.append(name)
         function = self._roster.functions[name]
         function.frozen = False

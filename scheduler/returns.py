@@ -71,6 +71,8 @@ class Returns:
 
     def report(self, worker: WorkerSession, outcomes: Outcomes) -> None:
         """Takes ends of items at a worker. Refs that are not open there (any more) are ignored: their end was told."""
+        if self.evidence.frozen:
+            self._note_well(worker, outcomes)
         if outcomes.succeeded:
             worker.succeeded += len(outcomes.succeeded)
             found, items = self.release(worker, outcomes.succeeded)
@@ -101,6 +103,12 @@ class Returns:
                         tailer.succeeded.append(ref)
                     else:
                         tailer.ended[ref] = end
+
+    def _note_well(self, worker: WorkerSession, outcomes: Outcomes) -> None:
+        """Tells of successes while functions are frozen; when each began is known only before it is released."""
+        well = [*outcomes.succeeded, *(ref for ref, end in outcomes.ended.items() if end.outcome == Outcome.SUCCESS)]
+        items, flights = worker.open, worker.flights
+        self.evidence.went_well((items[ref], flights[ref >> INDEX_BITS].at) for ref in well if ref in items)
 
     def _measure(self, items: Sequence[Item], ends: Sequence[Ended]) -> None:
         """Corrects limits by the use that runs reported, which is told to nobody else. Items that were handed back

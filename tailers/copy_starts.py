@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..model.audit import Fate
-from ..model.demand import Cell
+from ..model.demand import Cell, Closed
 from ..model.ledger import LedgerEntry, LedgerPlace
 from ..model.outcome import Outcome
 from ..model.workload import Ended, Extra
@@ -36,11 +36,13 @@ _AGAIN = (Outcome.HELD, Outcome.LOST, Outcome.THROTTLED)
 
 
 class Starting(NamedTuple):
-    """Copies on their way to a push. Their credit is taken from the session of that time."""
+    """Copies on their way to a push. Their credit is taken from the session of that time; `clogs`: the functions that
+    were clogged then."""
 
     items: Items
     counts: Counter[Cell]
     credit: Credit
+    clogs: Mapping[str, Closed]
 
     def not_run(self, now: float) -> list[EndedItem]:
         """The copies as ended items that were not run, at `now`, wall clock."""
@@ -138,7 +140,7 @@ class CopyStarts:
 
     def begin(self, items: Items, counts: Counter[Cell]) -> None:
         """Begins the start of copies whose credit is taken: their rows are written, then they are handed out."""
-        self.starting.append(Starting(items, counts, self._seen.credit))
+        self.starting.append(Starting(items, counts, self._seen.credit, self._seen.credit.clogs))
         self._decided.start = True
 
     def started(self, steps: Sequence[StartStep]) -> list[Push]:
@@ -163,11 +165,12 @@ class CopyStarts:
         for index in step.going:
             if index in step.start:
                 starting.as_row_says(index, step.start[index])
-        items, counts, credit = starting
+        items, counts, credit, clogs = starting
         if credit is not self._seen.credit or not self._seen.may_push:
             credit.give(counts)
             self._hold(starting, step.going)  # another session: they start anew, from the rows that they have now
             return
+        credit.clogged_since(clogs, counts)
         if len(step.going) < len(items):
             items = items.chosen(step.going)
             going = Counter(items.mapped.cells)

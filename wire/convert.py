@@ -186,6 +186,7 @@ def _write_ended(message: pb.Outcomes, ref: int, ended: Ended) -> None:
         scope=ended.scope,
         used=[pb.Units(downstream=of, unit=unit, amount=amount) for of, unit, amount in ended.used] or None,
         misfit=ended.misfit,
+        asked=ended.asked,
     )
 
 
@@ -206,6 +207,7 @@ def read_outcomes(message: pb.Outcomes) -> Outcomes:
                 scope=ended.scope,
                 used=tuple([(each.downstream, each.unit, each.amount) for each in ended.used]) if ended.used else (),
                 misfit=ended.misfit,
+                asked=ended.asked,
             )
             for ended in message.ended
         },

@@ -98,7 +98,7 @@ def raised(  # noqa: PLR0911 - one return per row of the table above
     if issubclass(kind, RetryLater):
         after, complaint = _after(error, "after")
         reason = _said(error, "reason") or "the function raised RetryLater"
-        return Ended(Outcome.RETRY, plain(reason + complaint, REASON_LENGTH), after)
+        return Ended(Outcome.RETRY, plain(reason + complaint, REASON_LENGTH), after, asked=True)
     if issubclass(kind, Throttled):
         after, complaint = _after(error, "retry_after")
         reason = _said(error, "reason") or "the function raised Throttled"

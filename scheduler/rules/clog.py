@@ -1,12 +1,15 @@
 """Clog, a circuit breaker: is an item poison, or is its function broken, and when may a broken one be tried (law 7)?
 
-Evidence is how *first attempts* end: items that failed before say nothing new. It is counted for one function over all
-sessions, since one source alone cannot tell a bad item from a bad day.
+Evidence is how *first attempts* fail, and any attempt succeeds: an item that fails again says nothing new, and one that
+is well the second time says that its function works. An attempt that asks for another one (`RetryLater`), or for a wait
+(`Throttled`) is no evidence. It is counted for one function over all sessions, since one source alone cannot tell a bad
+item from a bad day.
 
     healthy ──first attempts fail──▶ frozen ──a probe starts──▶ probing ──it succeeds──▶ healthy
                                        ▲────────it fails: twice the wait──┘
 
-`passing` is the share of first attempts that end well, over about the last `outcomes` of them (each weighs 1/20 of what
+A probe is an item of any attempt; any other one that started since the freeze (somebody waits for it) counts as such.
+`passing` is the share of this evidence that is good, over about the last `outcomes` of them (each weighs 1/20 of what
 is known); `usual` is the same over fifty times as many. A function freezes when `passing` is down to a tenth *and* to
 the cube of what is usual for it, which is so little that chance does not bring it about. With the defaults that takes
 45 failures in a row of a function that was well. One failing item in five stays far from it, whatever the order within
@@ -31,7 +34,7 @@ USUAL = 50
 AGAIN = 0.125
 #: Failing keys remembered; the oldest go first.
 KEYS = 256
-#: Share of first attempts that a function is assumed to pass when it has just thawed. While frozen, it thaws by itself
+#: Share of attempts that a function is assumed to pass when it has just thawed. While frozen, it thaws by itself
 #: at this share: items that were still running end well, so the function is not broken.
 HALF = 0.5
 #: An item that fails as the probe this often in a row is the only one there is: nothing is protected by the freeze.
@@ -86,7 +89,7 @@ class Clog:
         self._limits = limits
         self.passing = 1.0
         self.usual = 1.0
-        self.seen = 0.0  # first attempts within the window, about
+        self.seen = 0.0  # attempts within the window, about
         self.since: float | None = None
         self._at = self._failed_at = now
         self._keys: dict[str, None] = {}
@@ -95,7 +98,7 @@ class Clog:
         self._out_since: float | None = None
         self._last_id = ""
         self._alone = 0
-        self._after: float | None = None  # first attempts since it thawed
+        self._after: float | None = None  # attempts since it thawed
 
     @property
     def state(self) -> ClogState:
@@ -105,8 +108,8 @@ class Clog:
         return ClogState.FROZEN if self._out_since is None else ClogState.PROBING
 
     def note(self, passed: int, failed: Iterable[str], now: float) -> None:
-        """Counts first attempts that ended, in any order: so many well, and badly those with these ordering keys
-        (empty: none)."""
+        """Counts attempts that ended, in any order: so many well, and first ones that ended badly, with these ordering
+        keys (empty: none)."""
         limits = self._limits
         bad = sum([self._weight(key) for key in failed])
         count = passed + bad

@@ -8,6 +8,7 @@ scheduler saw it. `on_outage: park` has none of this: that tailer's items run an
                        queue               stream, ordered
     retry              return after 30 s   hold
     … exhausted        the same            hold
+    … that it asked for  as always         hold until then, never parked
     fatal              dead letter         dead letter: the function said never again
     throttled          as always           hold until then, never parked
     … crashes (lost)   return after 30 s   hold
@@ -40,6 +41,8 @@ def settle_in_outage(settlement: Settlement, ended: Ended, family: Family, histo
     wait = Action.RETURN if family is Family.QUEUE else Action.HOLD
     delay = QUEUE_WAIT if family is Family.QUEUE else 0.0
     match ended.outcome:
+        case Outcome.RETRY if ended.asked:
+            return settlement if settlement.action is Action.DEAD else settlement._replace(action=wait)
         case Outcome.RETRY:
             return Settlement(wait, delay, history.attempt - 1, history.crashes, history.throttles, ended.reason)
         case Outcome.LOST if settlement.action is Action.DEAD:

@@ -154,6 +154,14 @@ class Credit:
         self._stale.update(counts)
         self.out += sum(counts.values())
 
+    def clogged_since(self, then: Mapping[str, Closed], counts: Mapping[Cell, int]) -> None:
+        """Counts items as probes whose credit was taken when the functions in `then` were clogged, and whose own is
+        clogged since: they are out as much as those that were pushed later."""
+        for cell, count in counts.items() if self.clogs is not then else ():
+            clog = self.clogs.get(cell.function)
+            if clog is not None and clog != then.get(cell.function):
+                self._probing[cell.function] += count
+
     def give(self, counts: Mapping[Cell, int], earlier: Mapping[Cell, int] | None = None) -> None:
         """Notes that items came back. `earlier`: how many of them were pushed before their function was clogged: those
         were no probes, so their return lets none out."""

@@ -99,7 +99,7 @@ class Owned(_message.Message):
     def __init__(self, source: _Optional[str] = ..., partition: _Optional[str] = ..., epoch: _Optional[int] = ..., part: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[str]] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("ref", "outcome", "reason", "after", "result", "crashed", "progress", "dropped_by", "downstream", "scope", "used", "misfit")
+    __slots__ = ("ref", "outcome", "reason", "after", "result", "crashed", "progress", "dropped_by", "downstream", "scope", "used", "misfit", "asked")
     REF_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -112,6 +112,7 @@ class Ended(_message.Message):
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     USED_FIELD_NUMBER: _ClassVar[int]
     MISFIT_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
     ref: int
     outcome: int
     reason: str
@@ -124,7 +125,8 @@ class Ended(_message.Message):
     scope: str
     used: _containers.RepeatedCompositeFieldContainer[Units]
     misfit: bool
-    def __init__(self, ref: _Optional[int] = ..., outcome: _Optional[int] = ..., reason: _Optional[str] = ..., after: _Optional[float] = ..., result: _Optional[bytes] = ..., crashed: _Optional[bool] = ..., progress: _Optional[str] = ..., dropped_by: _Optional[_Union[DroppedBy, _Mapping]] = ..., downstream: _Optional[str] = ..., scope: _Optional[str] = ..., used: _Optional[_Iterable[_Union[Units, _Mapping]]] = ..., misfit: _Optional[bool] = ...) -> None: ...
+    asked: bool
+    def __init__(self, ref: _Optional[int] = ..., outcome: _Optional[int] = ..., reason: _Optional[str] = ..., after: _Optional[float] = ..., result: _Optional[bytes] = ..., crashed: _Optional[bool] = ..., progress: _Optional[str] = ..., dropped_by: _Optional[_Union[DroppedBy, _Mapping]] = ..., downstream: _Optional[str] = ..., scope: _Optional[str] = ..., used: _Optional[_Iterable[_Union[Units, _Mapping]]] = ..., misfit: _Optional[bool] = ..., asked: _Optional[bool] = ...) -> None: ...
 
 class DroppedBy(_message.Message):
     __slots__ = ("version", "who", "why")

@@ -77,6 +77,7 @@ def test_what_is_raised(error: BaseException, outcome: Outcome, after: float | N
     ended = attempt.raised(error)
     assert (ended.outcome, ended.after) == (outcome, after)
     assert ended.reason.startswith(reason)
+    assert ended.asked == isinstance(error, RetryLater) == frames.ended_of(row_of(1, ended)).asked
 
 
 @pytest.mark.parametrize(

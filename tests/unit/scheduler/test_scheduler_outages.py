@@ -186,7 +186,55 @@ def test_retries_are_no_evidence_and_a_wait_is_neither() -> None:
     world.fail(world.started(), Ended(Outcome.THROTTLED, "later"))
     world.push(tailer, *[F] * 100)
     world.fail(world.started(), Ended(Outcome.LOST, "its worker went"))
+    world.push(tailer, *[F] * 100)
+    world.fail(world.started(), Ended(Outcome.RETRY, "not ready yet", after=2.0, asked=True))
     assert not world.core.outages.closed
+
+
+def test_a_function_whose_retries_end_well_is_not_frozen() -> None:
+    world = World(limit=200)
+    tailer = world.tailer("t")
+    for _ in range(40):
+        world.push(tailer, *[F] * 5)
+        world.fail(world.started())
+        world.push(tailer, *[F] * 5, attempt=2)
+        world.succeed(world.started())
+    assert not world.core.outages.closed
+
+
+def test_a_success_of_any_attempt_thaws_once_it_started_after_the_freeze() -> None:
+    # Given a frozen function, of which a retry still runs, and a call that somebody waits for
+    world = World()
+    tailer = world.tailer("t")
+    [before] = (world.push(tailer, F, attempt=2), world.started())[1]
+    world.push(tailer, *[F] * 49)
+    world.fail(world.started())
+    assert "f" in world.core.outages.closed
+    world.now = 0.5
+    [after] = (world.push(world.tailer("calls", patient=True), F, attempt=3), world.started())[1]
+    # When what started before ends well, then that says little; when what started since does, it works again
+    world.succeed([before])
+    assert "f" in world.core.outages.closed
+    world.succeed([after])
+    assert not world.core.outages.closed
+
+
+def test_a_session_that_sends_another_item_keeps_its_turn_to_probe() -> None:
+    # Given two sessions that ask with one item each
+    world = World()
+    one, two = world.freeze(), world.tailer("two")
+    world.push(one, F)
+    world.push(two, F, attempt=2)
+    # When the first in turn sends another one, which replaces its former one
+    [again] = world.push(one, F)
+    # Then that one is the next probe, and after it the other session's
+    world.now = 1.0
+    [probe] = world.started()
+    assert world.worker.open[probe][:2] == (one, again)
+    world.fail([probe])
+    world.now = 3.0
+    [probe] = world.started()
+    assert world.worker.open[probe][0] is two
 
 
 def test_one_process_that_died_is_one_failure_however_much_ran_in_it() -> None:

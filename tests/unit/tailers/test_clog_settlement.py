@@ -26,19 +26,20 @@ CLOG = Closed("a", reason="a is clogged", probes=1, since=5.0)
     st.integers(0, 3),
     st.booleans(),
     st.sampled_from([None, 0.0, 600.0]),
+    st.booleans(),
 )
-def test_nothing_is_copied_and_nothing_is_spent(outcome, family, attempt, crashes, crashed, after) -> None:
-    ended = Ended(outcome, "why", after=after, crashed=crashed)
+def test_nothing_is_copied_and_nothing_is_spent(outcome, family, attempt, crashes, crashed, after, asked) -> None:
+    ended = Ended(outcome, "why", after=after, crashed=crashed, asked=asked and outcome is Outcome.RETRY)
     history = History(attempt, crashes)
     usual = settle(ended, family, POLICY, history)
     found = settle_in_outage(usual, ended, family, history)
     # Never to the delay service; a dead letter only when the function said never again
     assert found.action is not Action.PARK
-    assert found.action is not Action.DEAD or outcome is Outcome.FATAL
+    assert found.action is not Action.DEAD or outcome is Outcome.FATAL or ended.asked
     # What ran and failed costs no attempt, and everything else is as always
-    if outcome is Outcome.RETRY:
+    if outcome is Outcome.RETRY and not ended.asked:
         assert (found.failed, found.crashes) == (attempt - 1, crashes)
-    if usual.action not in (Action.PARK, Action.DEAD) and outcome is not Outcome.RETRY:
+    if usual.action not in (Action.PARK, Action.DEAD) and (outcome is not Outcome.RETRY or ended.asked):
         assert found == usual
     # A queue's item goes back to its queue, a stream's stays in its stream
     if found.action not in (Action.DONE, Action.DEAD, Action.AGAIN):
@@ -96,3 +97,20 @@ def test_credit_never_leaks_through_outages(steps) -> None:
     for cell, count in [each for each in out.items() if each[1]]:
         credit.give({cell: count})
     assert [credit.room(cell) for cell in out] == [5, 5, 5]
+
+
+def test_items_whose_credit_was_taken_before_the_outage_count_as_probes_once_they_are_out() -> None:
+    # Given copies whose credit was taken before their function was clogged
+    credit = Credit()
+    credit.limit([(A, 50), (B, 50)], 200)
+    credit.take({A: 20, B: 5})
+    then = credit.clogs
+    credit.close([CLOG])
+    assert credit.room(A) == 1
+    # When they are pushed after that, then no further one may go while they are out
+    credit.clogged_since(then, {A: 20, B: 5})
+    assert (credit.room(A), credit.room(B)) == (0, 45)
+    credit.give({A: 19})
+    assert credit.room(A) == 0
+    credit.give({A: 1})
+    assert credit.room(A) == 1

@@ -77,7 +77,7 @@ def starting(*copies: tuple[int, int]) -> Starting:
         due_stream("f"), positions, [0.0] * len(copies), [""] * len(copies), headers, [b"{}"] * len(copies)
     )
     mapped = ParkedMapping().map(batch)
-    return Starting(Items(Partition("f", Mark(0)), batch, mapped), Counter(mapped.cells), Credit())
+    return Starting(Items(Partition("f", Mark(0)), batch, mapped), Counter(mapped.cells), Credit(), {})
 
 
 async def started(ledger: Ledger, known: RowCache, *copies: tuple[int, int]) -> StartStep:
