@@ -45,6 +45,22 @@ class GroupMember(NamedTuple):
     host: str
 
 
+class Topic(NamedTuple):
+    """A topic as it is now: the number of its partitions, and its id (KIP-516) as Kafka's own tools write it; empty
+    where the brokers give none."""
+
+    partitions: int
+    id: str = ""
+
+
+class ReadUpTo(NamedTuple):
+    """A partition that was read up to a position, with the leader epoch of the record before that."""
+
+    place: Place
+    position: int
+    epoch: int
+
+
 class Writer(Protocol):
     """A producer: appends with acks=all, each record once as long as this object lives (idempotent producing)."""
 
@@ -69,19 +85,8 @@ class Reader(Protocol):
     def close(self) -> None: ...
 
 
-class TopicAdmin(Protocol):
-    """An admin client: looks at topics, makes them and trims them."""
-
-    def topics(self) -> list[str]: ...
-
-    def partitions(self, topics: Sequence[str]) -> dict[str, int]:
-        """The number of partitions of each topic; a topic that does not exist is left out."""
-
-    def members(self, group: str) -> list[GroupMember]:
-        """The members of a consumer group; empty also where the brokers do not tell."""
-
-    def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """Makes a topic, or adds partitions to it; returns when they can be used."""
+class Offsets(Protocol):
+    """The offsets of partitions, as their brokers have them now."""
 
     def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds]: ...
 
@@ -91,10 +96,37 @@ class TopicAdmin(Protocol):
         """The first position of each partition whose record is at or after `time` (milliseconds); its end if there is
         none."""
 
+    def cut_off(self, asked: Sequence[ReadUpTo]) -> list[int | None]:
+        """The ends at which partitions lost records that were read (KIP-320), -1 where that is not known; None where
+        none is lost, or the brokers do not tell."""
+
+
+class TopicAdmin(Offsets, Protocol):
+    """An admin client: looks at topics, makes them and trims them."""
+
+    def topics(self) -> list[str]: ...
+
+    def described(self, topics: Sequence[str]) -> dict[str, Topic]:
+        """The topics of these names; one that does not exist is left out."""
+
+    def cluster(self) -> str:
+        """The id of the cluster; empty where the brokers do not tell."""
+
+    def members(self, group: str) -> list[GroupMember]:
+        """The members of a consumer group; empty also where the brokers do not tell."""
+
+    def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
+        """Makes a topic, or adds partitions to it; returns when they can be used."""
+
     def trim(self, place: Place, before: int) -> None:
         """Removes the records below `before`; all records where it is beyond the end."""
 
     def close(self) -> None: ...
+
+
+def partitions_of(admin: TopicAdmin, topics: Sequence[str]) -> dict[str, int]:
+    """The number of partitions of each topic; a topic that does not exist is left out."""
+    return {name: topic.partitions for name, topic in admin.described(topics).items()}
 
 
 class KafkaClient(Protocol):

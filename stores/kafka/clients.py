@@ -30,7 +30,7 @@ def client_of(options: KafkaOptions) -> KafkaClient:
     """The client library that the options name. Raises ConfigError when its extra is not installed."""
     try:
         if options.client == "confluent":
-            from .confluent import ConfluentClient
+            from .confluent_reader import ConfluentClient
 
             return ConfluentClient()
         from .python_admin import PythonClient

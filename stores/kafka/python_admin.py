@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
-from kafka.errors import TopicAlreadyExistsError, for_code
+from kafka.errors import IncompatibleBrokerVersion, LeaderNotAvailableError, TopicAlreadyExistsError, for_code
 from kafka.errors import UnknownTopicOrPartitionError as UnknownTopic
+from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from ..log.log import Bounds
-from .client import GroupMember, Place
+from .client import GroupMember, Place, ReadUpTo, Topic, partitions_of
 from .options import KafkaOptions
 from .python import PythonReader, PythonWriter, consumer_settings, made, settings_of
 
 UNKNOWN_TOPIC = 3
+_EpochsOfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+NO_ID = uuid.UUID(int=0)
 
 
 class PythonTopicAdmin:
@@ -32,14 +37,20 @@ class PythonTopicAdmin:
     def topics(self) -> list[str]:
         return [str(name) for name in self._admin.list_topics()]
 
-    def partitions(self, topics: Sequence[str]) -> dict[str, int]:
+    def described(self, topics: Sequence[str]) -> dict[str, Topic]:
         found = {}
         for topic in self._admin.describe_topics(list(topics)) if topics else ():
             if topic["error_code"] == 0:
-                found[topic["name"]] = len(topic["partitions"])
+                found[topic["name"]] = Topic(len(topic["partitions"]), _id_of(topic.get("topic_id")))
             elif topic["error_code"] != UNKNOWN_TOPIC:
                 raise _refusal(topic["error_code"], topic["name"])
         return found
+
+    def cluster(self) -> str:
+        try:
+            return str(self._admin.describe_cluster()["cluster_id"] or "")
+        except IncompatibleBrokerVersion:
+            return ""
 
     def members(self, group: str) -> list[GroupMember]:
         found = self._admin.describe_groups([group])[group]
@@ -51,10 +62,10 @@ class PythonTopicAdmin:
                 [NewTopic(topic, partitions, -1, topic_configs=dict(settings))], timeout_ms=self._timeout
             )
         except TopicAlreadyExistsError:
-            if self.partitions([topic]).get(topic, 0) < partitions:
+            if partitions_of(self, [topic]).get(topic, 0) < partitions:
                 self._admin.create_partitions({topic: partitions}, timeout_ms=self._timeout)
         limit = time.monotonic() + self._timeout / 1000
-        while self.partitions([topic]).get(topic, 0) < partitions and time.monotonic() < limit:
+        while partitions_of(self, [topic]).get(topic, 0) < partitions and time.monotonic() < limit:
             _pause(0.02)
         self._admin.wait_for_topics([topic], timeout_ms=self._timeout)
 
@@ -78,6 +89,46 @@ class PythonTopicAdmin:
         late = {(each.topic, each.partition): at.offset for each, at in found.items() if at is not None}
         return ends | late
 
+    def cut_off(self, asked: Sequence[ReadUpTo]) -> list[int | None]:
+        leaders: dict[Place, int] = {}
+        for topic in self._admin.describe_topics(sorted({each.place[0] for each in asked})):
+            leaders |= {(topic["name"], one["partition_index"]): one["leader_id"] for one in topic["partitions"]}
+        ends: dict[Place, tuple[int, int]] = {}
+        for leader in {leaders.get(each.place, -1) for each in asked}:
+            if leader < 0:
+                raise LeaderNotAvailableError("a partition has no leader now")
+            led = [each for each in asked if leaders[each.place] == leader]
+            try:
+                ends |= self._admin._manager.run(self._ends_of_epochs, leader, led)
+            except IncompatibleBrokerVersion:
+                return [None] * len(asked)
+        found = [(each.position, *ends[each.place]) for each in asked]
+        return [-1 if epoch < 0 or end < 0 else end if end < at else None for at, epoch, end in found]
+
+    async def _ends_of_epochs(self, leader: int, asked: Sequence[ReadUpTo]) -> dict[Place, tuple[int, int]]:
+        """The last leader epoch of each partition that its leader knows up to the one asked for, and its end."""
+        topics = [
+            _EpochsOfTopic(
+                topic=topic,
+                partitions=[
+                    _EpochsOfTopic.OffsetForLeaderPartition(partition=each.place[1], leader_epoch=each.epoch)
+                    for each in asked
+                    if each.place[0] == topic
+                ],
+            )
+            for topic in {each.place[0] for each in asked}
+        ]
+        answer = await self._admin._manager.send(
+            OffsetForLeaderEpochRequest(replica_id=-1, topics=topics), node_id=leader
+        )
+        found = {}
+        for topic in answer.topics:
+            for one in topic.partitions:
+                if one.error_code:
+                    raise _refusal(one.error_code, topic.topic)
+                found[topic.topic, one.partition] = (one.leader_epoch, one.end_offset)
+        return found
+
     def trim(self, place: Place, before: int) -> None:
         try:
             bounds = self.bounds([place])[place]
@@ -94,6 +145,12 @@ class PythonTopicAdmin:
 
 def _refusal(code: int, topic: str) -> Exception:
     return for_code(code)(f"topic {topic!r}")  # type: ignore[no-any-return]
+
+
+def _id_of(given: Any) -> str:
+    """A topic's id as Kafka's own tools write it; brokers that give none have zeroes, or nothing."""
+    id = uuid.UUID(str(given)) if given else NO_ID
+    return "" if id == NO_ID else base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")
 
 
 def _pause(seconds: float) -> None:

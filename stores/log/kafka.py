@@ -19,7 +19,7 @@ from pydantic import Field
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import InvalidPayload, InvalidRequest, Unavailable
-from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Reader, TopicAdmin, Writer
+from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Reader, TopicAdmin, Writer, partitions_of
 from ..kafka.client_thread import BatchedCalls, KafkaThread
 from ..kafka.clients import client_of
 from ..kafka.errors import unavailable
@@ -195,7 +195,7 @@ class KafkaLog:
         known = self._counts.get(stream, 0)
         if fresh or known < enough:
             topic = topic_of(self._prefix, stream)
-            known = (await self._looking.call(lambda admin: admin.partitions([topic]))).get(topic, 0)
+            known = (await self._looking.call(lambda admin: partitions_of(admin, [topic]))).get(topic, 0)
             self._counts[stream] = known
         return known
 
@@ -203,7 +203,7 @@ class KafkaLog:
         await self._ready()
         names = {topic_of(self._prefix, stream): stream for stream in streams}
         if discover:
-            found = await self._looking.call(lambda admin: admin.partitions(list(names)))
+            found = await self._looking.call(lambda admin: partitions_of(admin, list(names)))
             self._counts.update({names[topic]: count for topic, count in found.items()})
         places = [(topic, n) for topic, stream in names.items() for n in range(self._counts.get(stream, 0))]
         ends: Ends = {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -35,7 +34,8 @@ class SharedPump:
 
     Invariants: a partition has one pump at a time, and a new one begins when the former has left its row, however often
     the group gives and takes it meanwhile; `_serving` has every task that may have a pump, `_leaving` the tasks that
-    end one, until it is out of its row.
+    end one, until it is out of its row; `_ended_pumps` has the last pump of a partition without one, for its
+    audit.
 
     source_unreachable why the share cannot be known; empty when it can
     """
@@ -51,6 +51,7 @@ class SharedPump:
         self._reconnect = Reconnect()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
+        self._ended_pumps: dict[str, StreamPump] = {}
         self._serving: set[asyncio.Task[None]] = set()
         self._restarts: dict[str, PumpRestarts] = {}
         self._retry_pause = RetryPause()
@@ -144,6 +145,7 @@ class SharedPump:
                 await self._drained(name, pump, task)
         finally:
             await self._ended(task)
+            self._ended_pumps.pop(name, None)
             if before is not None:
                 await asyncio.wait([before])
 
@@ -202,6 +204,7 @@ class SharedPump:
             await pump.run()
         finally:
             del self.pumps[name]
+            self._ended_pumps[name] = pump
 
     def _say(self, name: str, error: Exception, ended: AfterEnd) -> None:
         if isinstance(error, StaleFence):
@@ -264,7 +267,5 @@ class SharedPump:
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         """Audits of the partitions of this share: how every position of each, or of a range of one, ended."""
-        return [audit for pump in self._sorted() for audit in pump.audits(partition, span)]
-
-    def _sorted(self) -> Iterator[StreamPump]:
-        return (self.pumps[name] for name in sorted(self.pumps))
+        pumps = self._ended_pumps | self.pumps
+        return [audit for name in sorted(pumps) for audit in pumps[name].audits(partition, span)]

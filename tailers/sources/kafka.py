@@ -11,6 +11,7 @@ from ...foundation.config import Seconds
 from ...sdk.source import SourceKind
 from ...stores.kafka.clients import lacking
 from ..registry import Environment
+from ..rules.topic_lives import Choice
 from .kafka_group import KafkaGroup
 from .kafka_member import MemberOptions
 from .kafka_partition import CAPABILITIES, Tombstones
@@ -24,11 +25,15 @@ class KafkaSourceOptions(MemberOptions):
                    such as 2026-01-31T08:00:00+01:00
     tombstones     a record without a value: deliver it with an empty payload and the header kafka.tombstone, or skip it
     release_within   seconds in which items that are out may end when the group gives a partition to another member
+    on_recreated   a topic that is another one than the one that was read (deleted and made again, or in another
+                   cluster), or that lost records which were read: stop; read it from_start; or go on at the offsets of
+                   the group there
     hung_after     a member that gets nothing for so long, although there are more records, joins anew
     """
 
     start: str = "earliest"
     tombstones: Tombstones = "deliver"
+    on_recreated: Choice = "stop"
     release_within: Seconds = Field(10.0, ge=0, le=3600)
     hung_after: Seconds = Field(30.0, ge=1, le=3600)
 
@@ -60,12 +65,12 @@ class KafkaSourceOptions(MemberOptions):
 
 def build(options: KafkaSourceOptions, environment: Environment) -> KafkaGroup:
     """The member of the group, which joins when it is opened."""
-    return KafkaGroup(options, environment.tailer)
+    return KafkaGroup(options, environment.tailer, environment.checkpoints)
 
 
 def reader(options: KafkaSourceOptions, environment: Environment) -> KafkaReader:
     """The reader that reads the topics again, outside of the group."""
-    return KafkaReader(options, CAPABILITIES)
+    return KafkaReader(options, CAPABILITIES, environment.tailer, environment.checkpoints)
 
 
 KIND = SourceKind(

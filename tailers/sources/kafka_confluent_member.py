@@ -12,7 +12,16 @@ from confluent_kafka import KafkaError as Code
 from ...stores.kafka.client import Place
 from ...stores.kafka.confluent import columns_of, consumer_settings, taken
 from ...stores.log.log import Records
-from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
+from .kafka_member import (
+    DISCOVER_EVERY,
+    POLL_BYTES,
+    POLL_RECORDS,
+    Committed,
+    EpochsRead,
+    MemberOptions,
+    OutOfRange,
+    Polled,
+)
 
 #: Errors after which librdkafka goes on by itself; a lack of progress meanwhile is seen elsewhere.
 PASSING = {Code._ALL_BROKERS_DOWN, Code._TRANSPORT, Code._MAX_POLL_EXCEEDED, Code._RESOLVE}
@@ -26,6 +35,7 @@ class ConfluentMember:
     def __init__(self, options: MemberOptions, name: str) -> None:
         self._timeout = options.request_timeout
         self._wrong: dict[Place, int] = {}  # partitions that were out of range in a poll that brought records too
+        self._epochs = EpochsRead()
         settings = consumer_settings(options) | {
             "client.id": name,
             "group.id": options.group,
@@ -69,9 +79,7 @@ class ConfluentMember:
     def poll(self, seconds: float) -> list[Polled]:
         messages: dict[Place, list[Any]] = {}
         through: dict[Place, int] = {}
-        wrong, self._wrong = self._wrong, {}
-        if wrong:
-            raise OutOfRange(wrong)
+        self._refuse()
         for message in taken(self._consumer, POLL_RECORDS, seconds):
             place = (message.topic(), message.partition())
             error = message.error()
@@ -80,23 +88,26 @@ class ConfluentMember:
             elif error.code() == Code._PARTITION_EOF:
                 through[place] = message.offset()
             elif error.code() in (Code._AUTO_OFFSET_RESET, Code.OFFSET_OUT_OF_RANGE):
-                wrong[place] = message.offset()
+                self._wrong[place] = message.offset() or 0  # none where the log was cut off
             elif error.code() not in PASSING:
                 raise KafkaException(error)
         self._look_down(bool(messages))
-        if wrong and not messages:
-            raise OutOfRange(wrong)
-        self._wrong = wrong  # the library tells it once: the next poll raises it, when the records beside it were taken
-        polled = [
-            Polled(
-                place,
-                columns_of(found),
-                [message.value() is not None for message in found],
-                max(found[-1].offset() + 1, through.pop(place, 0)),
-            )
-            for place, found in messages.items()
-        ]
+        if not messages:
+            self._refuse()  # else the next poll does, since the library tells it once, when the records were taken
+        polled = []
+        for place, given in messages.items():
+            columns = columns_of(given)
+            epochs = self._epochs.begun(place, given, _epoch_of, columns.positions)
+            values = [message.value() is not None for message in given]
+            end = max(given[-1].offset() + 1, through.pop(place, 0))
+            polled.append(Polled(place, columns, values, end, epochs))
         return polled + [Polled(place, Records([], [], [], [], []), [], at) for place, at in through.items()]
+
+    def _refuse(self) -> None:
+        """Raises what the library told of partitions, each once."""
+        if self._wrong:
+            wrong, self._wrong = self._wrong, {}
+            raise OutOfRange(wrong)
 
     def _look_down(self, got: bool) -> None:
         """Raises the error that the library's own thread reported, when it is more than a passing break. `got`: records
@@ -118,6 +129,7 @@ class ConfluentMember:
     def seek(self, place: Place, position: int) -> None:
         self._consumer.incremental_unassign([TopicPartition(*place)])
         self._consumer.incremental_assign([TopicPartition(*place, position)])
+        self._epochs.forget(place)
 
     def pause(self, places: Collection[Place]) -> None:
         self._consumer.pause(self._held(places))
@@ -128,8 +140,8 @@ class ConfluentMember:
     def _held(self, places: Collection[Place]) -> list[Any]:
         return [TopicPartition(*place) for place in places if place in self._places]
 
-    def commit(self, positions: Mapping[Place, int], heard: Callable[[BaseException | None], None]) -> None:
-        offsets = [TopicPartition(*place, at) for place, at in positions.items()]
+    def commit(self, positions: Mapping[Place, Committed], heard: Callable[[BaseException | None], None]) -> None:
+        offsets = [TopicPartition(*place, at.position, at.words) for place, at in positions.items()]
         self._consumer.commit(offsets=offsets, asynchronous=True)
         self._heard = heard
 
@@ -139,9 +151,14 @@ class ConfluentMember:
         if heard is not None:
             heard(None if wrong is None else KafkaException(wrong))
 
-    def committed(self, place: Place) -> int | None:
+    def committed(self, place: Place) -> Committed | None:
         (found,) = self._consumer.committed([TopicPartition(*place)], timeout=self._timeout)
-        return None if found.offset < 0 else int(found.offset)
+        return None if found.offset < 0 else Committed(int(found.offset), found.metadata or "")
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _epoch_of(message: Any) -> int:
+    epoch = message.leader_epoch()
+    return -1 if epoch is None else int(epoch)

@@ -13,23 +13,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ...foundation.duties import Duties
 from ...foundation.logger import Logger
-from ...model.errors import NotConnected, PositionsGone, Unavailable
-from ...stores.kafka.client import Fetch, Place, Reader, TopicAdmin
+from ...model.errors import NotConnected, Unavailable
+from ...stores.checkpoints.checkpoints import Checkpoints
+from ...stores.kafka.client import Fetch, Place, Reader, ReadUpTo, Topic, TopicAdmin
 from ...stores.kafka.client_thread import BatchedCalls, KafkaThread
 from ...stores.kafka.clients import client_of
 from ...stores.kafka.errors import unavailable
 from ...stores.log.log import Bounds, Records
 from ..rules.group_members import client_name, stranger
 from ..rules.group_offsets import Settled
+from ..rules.topic_lives import place_of
+from .kafka_lives import KafkaLives
 from .kafka_member import Member, Polled
 from .kafka_partition import BUFFER_ITEMS, CAPABILITIES, KafkaPartition
-from .kafka_reread import AGAIN_BYTES, name_of, place_of
+from .kafka_reread import AGAIN_BYTES
 from .kafka_session import KafkaSession
 
 #: Seconds between looks from outside: whether the topics exist, and the member makes progress.
@@ -60,7 +63,7 @@ class KafkaGroup:
 
     capabilities = CAPABILITIES
 
-    def __init__(self, options: Any, tailer: str) -> None:
+    def __init__(self, options: Any, tailer: str, checkpoints: Checkpoints) -> None:
         client = client_of(options)
         self._tailer = tailer
         self.release_within: float = options.release_within
@@ -77,6 +80,10 @@ class KafkaGroup:
         self._failure = ""
         self._news = asyncio.Event()
         self._behind: dict[Place, float] = {}
+        self._lives = KafkaLives(checkpoints, tailer, options.where, options.on_recreated)
+        self._checks: BatchedCalls[TopicAdmin, ReadUpTo, int | None] = BatchedCalls(
+            self._looking, lambda admin, asked: admin.cut_off(asked)
+        )
         self._session: KafkaSession | None = None
         self._duties = Duties(f"group {options.group}", self._watch_failed)
 
@@ -85,24 +92,34 @@ class KafkaGroup:
     async def open(self) -> None:
         if self._session is not None:
             return
-        await self._topics_exist()
+        there = await self._described()
+        cluster = await self._looking.call(lambda admin: admin.cluster())
+        await self._lives.meet(there, self._options.read, cluster, self._starts)
+        self._all_exist(there)
         await self._group_is_ours()
         self._failure, self._share, self.problem = "", None, ""
-        self._session = KafkaSession(self._options, self, client_name(self._tailer))
+        words = {topic: self._lives.words(topic) for topic in self._options.read}
+        self._session = KafkaSession(self._options, self, client_name(self._tailer), words)
         self.flow()
         self._session.start()
         self._duties.begin(self._keep_watch(), "the watch over it")
 
     async def changed(self, known: frozenset[str]) -> frozenset[str]:
+        loaded: frozenset[Place] | None = None
         while True:
             if self._failure:
                 raise NotConnected(self._failure)
             if self._session is None:
                 raise NotConnected("the group was left")
-            if self._share is not None:
-                names = frozenset(map(name_of, self._share))
+            if (share := self._share) is not None:
+                if share != loaded:  # another process may have had partitions of it, and noted other lives of them
+                    await self._lives.load()
+                    loaded = share
+                names = frozenset(map(self._lives.name, share))
                 if names != known:
                     return names
+                if share != self._share:
+                    continue
             self._news.clear()
             await self._news.wait()
 
@@ -125,42 +142,84 @@ class KafkaGroup:
 
     # The feed of the partitions.
 
-    async def begin(self, place: Place) -> int:
+    async def begin(self, name: str) -> int:
+        place = place_of(name)
         await self._until_assigned(place)
-        committed = await self._ask(lambda member: member.committed(place))
-        if committed is not None:
-            return committed
-        start = self._options.start_time
-        if start is not None:
-            return (await self._looking.call(lambda admin: admin.at_time([place], start)))[place]
+        self.present(name)
+        topic, partition = self._lives.topic(place[0]), self._lives.partition(place)
+        if partition.cuts:
+            return partition.start
+        if topic.begin != "from_start":
+            committed = await self._ask(lambda member: member.committed(place))
+            if committed is not None and not self._lives.is_of_a_former_life(place[0], committed.words):
+                return committed.position
         bounds = await self.bounds(place)
-        return bounds.end if self._options.start == "latest" else bounds.start
+        position, start = bounds.start, self._options.start_time
+        if topic.begin == "first" and start is not None:
+            position = (await self._looking.call(lambda admin: admin.at_time([place], start)))[place]
+        elif topic.begin == "first":
+            position = max(position, topic.starts.get(place[1], position))
+        if position > bounds.start:
+            log.info(
+                "begins behind records that are not read",
+                tailer=self._tailer,
+                partition=name,
+                first=bounds.start,
+                position=position,
+                passed=position - bounds.start,
+            )
+        return position
 
-    async def seek(self, place: Place, position: int, generation: int) -> int:
+    async def _starts(self, topic: str, partitions: int) -> dict[int, int]:
+        """The positions at which partitions begin that are there when the tailer is started first."""
+        if self._options.start != "latest":
+            return {}
+        places = [(topic, number) for number in range(partitions)]
+        ends = await self._looking.call(partial(_ends_of, places))
+        return {place[1]: end for place, end in ends.items()}
+
+    async def seek(self, name: str, position: int, generation: int) -> int:
+        place = place_of(name)
         await self._until_assigned(place)
+        self.present(name)
         bounds = await self.bounds(place)
         if position > bounds.end:
-            self._is_behind(place, position, bounds.end)
+            await self._is_behind(place, position, bounds.end)
         self._behind.pop(place, None)
         start = max(position, bounds.start)
+        epoch = self._lives.partition(place).epoch_before(position) if start == position else -1
+        if epoch >= 0 and (cut := await self._checks.ask(ReadUpTo(place, position, epoch))) is not None:
+            await self._cut(place, position, cut)
         session = self._session
         if session is None:
             raise NotConnected(self._failure or "the group was left")
         await self._ask(lambda member: session.seek(member, place, start, generation))
         return start
 
-    def _is_behind(self, place: Place, position: int, end: int) -> None:
-        """Raises NotConnected, or PositionsGone after a while: the partition ends below positions that were read of
-        it."""
+    async def _is_behind(self, place: Place, position: int, end: int) -> None:
+        """Raises NotConnected, or is cut after a while: the partition ends below positions that were read of it."""
         now = asyncio.get_running_loop().time()
         since = self._behind.setdefault(place, now)
-        words = f"{self._where}: partition {name_of(place)} ends at {end}, and was read up to {position}"
         if now - since < BEHIND_FOR:
-            raise NotConnected(words)
-        raise PositionsGone(
-            f"{words}: the topic was deleted and made again, or lost its end. Nothing is passed without your "
-            "permission: give the tailer another name to begin anew"
-        )
+            name = self._lives.name(place)
+            raise NotConnected(f"{self._where}: partition {name} ends at {end}, and was read up to {position}")
+        await self._cut(place, position, end)
+
+    async def _cut(self, place: Place, position: int, end: int) -> NoReturn:
+        """Raises NotConnected, for a partition that has another life now, since it lost records that were read; or
+        PositionsGone where the tailer is to stop then."""
+        await self._lives.cut(place, position, end)
+        self._behind.pop(place, None)
+        self._news.set()
+        raise NotConnected(f"the partition goes on as {self._lives.name(place)}")
+
+    async def noted(self, name: str, epochs: Sequence[tuple[int, int]]) -> None:
+        self.present(name)
+        await self._lives.read(place_of(name), epochs)
+
+    def present(self, name: str) -> None:
+        if name != self._lives.name(place_of(name)):
+            raise NotConnected(f"partition {name} is over: there is another of its name")
 
     def flow(self) -> None:
         session = self._session
@@ -192,7 +251,9 @@ class KafkaGroup:
                     self._news.clear()
                     await self._news.wait()
         if self._failure or place not in (self._share or ()):
-            raise NotConnected(self._failure or f"the group has not assigned partition {name_of(place)} to this member")
+            raise NotConnected(
+                self._failure or f"the group has not assigned partition {self._lives.name(place)} to this member"
+            )
 
     async def _ask(self, question: Callable[[Member], A]) -> A:
         session = self._session
@@ -234,10 +295,12 @@ class KafkaGroup:
 
     # Looks from outside.
 
-    async def _topics_exist(self) -> None:
+    async def _described(self) -> dict[str, Topic]:
         topics = self._options.read
-        there = await self._looking.call(lambda admin: admin.partitions(topics))
-        if missing := sorted(set(topics) - set(there)):
+        return await self._looking.call(lambda admin: admin.described(topics))
+
+    def _all_exist(self, there: Mapping[str, Topic]) -> None:
+        if missing := sorted(set(self._options.read) - set(there)):
             raise NotConnected(
                 f"{self._where}: the topic {missing[0]!r} does not exist there (yet): create it, or correct its name"
             )
@@ -261,7 +324,10 @@ class KafkaGroup:
             session = self._session
             assert session is not None
             try:
-                await self._topics_exist()
+                there = await self._described()
+                self._all_exist(there)
+                if other := self._lives.is_another(there):
+                    self.failed(session, f"{self._where}: the topic {other!r} was made again", None)
                 await self._group_is_ours()
                 places = [place for place, part in self._parts.items() if part.is_open and not part.items]
                 ends = await self._looking.call(partial(_ends_of, places))
@@ -281,11 +347,9 @@ class KafkaGroup:
             }
             hung = [place for place, (_, began) in since.items() if now - began > self._options.hung_after]
             if hung:
-                self.failed(
-                    session,
-                    f"{self._where}: the consumer gives no records of {name_of(hung[0])} although there are more",
-                    None,
-                )
+                name = self._lives.name(hung[0])
+                why = f"{self._where}: the consumer gives no records of {name} although there are more"
+                self.failed(session, why, None)
 
     def _see(self, problem: str) -> None:
         """Logs the beginning and the end of a problem through which the member goes on without a report."""

@@ -6,7 +6,7 @@ Partitions that the group assigns are paused from the start, at no position: not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -66,24 +66,64 @@ LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 
 class Polled(NamedTuple):
-    """Records that a poll brought of one partition. Positions below `through` that are not in `records` are empty."""
+    """Records that a poll brought of one partition. Positions below `through` that are not in `records` are empty.
+    `epochs`: leader epochs that begin in them, each with its first position."""
 
     place: Place
     records: Records
     values: list[bool]  # whether each had a value; one without is a tombstone
     through: int
+    epochs: Sequence[tuple[int, int]] = ()
+
+
+class Committed(NamedTuple):
+    """An offset that a group has, and the words beside it."""
+
+    position: int
+    words: str = ""
+
+
+class EpochsRead:
+    """The leader epoch of the last record that was read of each partition."""
+
+    def __init__(self) -> None:
+        self._last: dict[Place, int] = {}
+
+    def forget(self, place: Place) -> None:
+        """Has the next record of a partition begin an epoch."""
+        self._last.pop(place, None)
+
+    def begun(
+        self, place: Place, records: Sequence[Any], epoch_of: Callable[[Any], int], positions: Sequence[int]
+    ) -> Sequence[tuple[int, int]]:
+        """The epochs that begin in these records. They rise, so in most lists the last record answers for all."""
+        known = self._last.get(place, -1)
+        if epoch_of(records[-1]) <= known:
+            return ()
+        found = []
+        for record, position in zip(records, positions, strict=True):
+            epoch = epoch_of(record)
+            if epoch > known:
+                found.append((epoch, position))
+                known = self._last[place] = epoch
+        return found
 
 
 class OutOfRange(Exception):
-    """Positions that the brokers do not have (any more), by partition."""
+    """Positions that the brokers do not have (any more), or that follow records which are no longer there, by
+    partition."""
 
     def __init__(self, positions: Mapping[Place, int]) -> None:
         super().__init__(f"out of range: {positions}")
         self.positions = dict(positions)
 
 
+class TopicMadeAgain(Exception):
+    """A topic that is another one than when this member was made."""
+
+
 class Member(Protocol):
-    """A member of a group. Errors are the client's own, except for OutOfRange."""
+    """A member of a group. Errors are the client's own, except for OutOfRange and TopicMadeAgain."""
 
     def poll(self, seconds: float) -> list[Polled]:
         """Returns the records that have come, after a wait of up to `seconds` for the first. Polling keeps the member
@@ -100,12 +140,12 @@ class Member(Protocol):
 
     def resume(self, places: Collection[Place]) -> None: ...
 
-    def commit(self, positions: Mapping[Place, int], heard: Callable[[BaseException | None], None]) -> None:
+    def commit(self, positions: Mapping[Place, Committed], heard: Callable[[BaseException | None], None]) -> None:
         """Begins to commit offsets to the group without waiting, so that records do not wait for it; one commit at a
         time. Unless this raises, a later poll calls `heard` with the error, or with None when the group took the
         commit."""
 
-    def committed(self, place: Place) -> int | None:
+    def committed(self, place: Place) -> Committed | None:
         """The offset that the group has for a partition, from any member; None: it has none."""
 
     def close(self) -> None:

@@ -35,15 +35,21 @@ class Feed(Rereads, Protocol):
     """The group behind a partition. It reads again by position outside of the group.
 
     begin     the position at which reading begins without a checkpoint
+    noted     notes leader epochs that were read, each with its first position, before any record of them is handed out
+    present   raises NotConnected unless the partition of this name is what the brokers have now
     seek      has the member fetch from a position, or from the start where that is gone; returns the position. Records
               that are fetched from then on bear this generation
     flow      hears that a partition has room again, or none
     settled   tells the group that all records below are done, while the opening with this generation is read
     """
 
-    async def begin(self, place: Place) -> int: ...
+    async def begin(self, name: str) -> int: ...
 
-    async def seek(self, place: Place, position: int, generation: int) -> int: ...
+    async def seek(self, name: str, position: int, generation: int) -> int: ...
+
+    async def noted(self, name: str, epochs: Sequence[tuple[int, int]]) -> None: ...
+
+    def present(self, name: str) -> None: ...
 
     def flow(self) -> None: ...
 
@@ -73,6 +79,7 @@ class KafkaPartition:
         self._generation = self._sought = 0
         self._failure = ""
         self._lost: list[tuple[int, int]] = []
+        self._epochs: list[tuple[int, int]] = []  # that were fetched and are not noted yet
         self._arrived = asyncio.Event()
 
     @property
@@ -81,7 +88,7 @@ class KafkaPartition:
         return self.items >= BUFFER_ITEMS or self.size >= BUFFER_BYTES
 
     async def begin(self) -> int:
-        return await self._feed.begin(self.place)
+        return await self._feed.begin(self._name)
 
     async def open(self, positions: Mapping[str, int]) -> None:
         if self.is_open:
@@ -91,10 +98,11 @@ class KafkaPartition:
             position = await self.begin()
         self._chunks.clear()
         self._lost.clear()
+        self._epochs.clear()
         self.items = self.size = 0
         self._failure = ""
         self._generation = self._sought = next(_GENERATIONS)
-        self.fetched = await self._feed.seek(self.place, position, self._generation)
+        self.fetched = await self._feed.seek(self._name, position, self._generation)
         if self.fetched > position:
             self._lost.append((position, self.fetched - 1))
         self.is_open = True
@@ -109,6 +117,7 @@ class KafkaPartition:
         self.items += len(batch.positions)
         self.size += sum(map(len, batch.payloads))
         self.fetched = max(self.fetched, polled.through)
+        self._epochs += polled.epochs
         self._arrived.set()
 
     def _batch(self, polled: Polled) -> StreamBatch:
@@ -140,6 +149,10 @@ class KafkaPartition:
         if self._lost:
             lost, self._lost = self._lost, []
             return [StreamBatch(self._name, [], [], [], [], [], lost=lost)]
+        if self._epochs:
+            epochs = [*self._epochs]
+            await self._feed.noted(self._name, epochs)
+            self._epochs = [each for each in self._epochs if each not in epochs]
         found = []
         while self._chunks and limit > 0 and max_bytes > 0:
             batch = self._take(limit, max_bytes)
@@ -182,6 +195,7 @@ class KafkaPartition:
         return first
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
+        self._feed.present(self._name)
         return await reread(self._feed, self._name, self.place, positions, self._skip)
 
     async def ends(self) -> dict[str, int]:

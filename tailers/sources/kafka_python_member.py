@@ -9,13 +9,23 @@ from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from kafka.errors import KafkaTimeoutError, LogTruncationError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from kafka.structs import MemberState
 
 from ...stores.kafka.client import Place
 from ...stores.kafka.python import columns_of, consumer_settings, made, poll
 from ...stores.log.log import Records
-from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
+from .kafka_member import (
+    DISCOVER_EVERY,
+    POLL_BYTES,
+    POLL_RECORDS,
+    Committed,
+    EpochsRead,
+    MemberOptions,
+    OutOfRange,
+    Polled,
+    TopicMadeAgain,
+)
 
 #: Milliseconds for which one poll waits for the end of a rebalance; nothing is fetched meanwhile.
 JOIN_WITHIN = 1000
@@ -69,6 +79,7 @@ class PythonMember:
             metadata_max_age_ms=int(DISCOVER_EVERY * 1000),
         )
         skip_known_coordinator(self._consumer._coordinator)
+        self._topics = options.read
         # A leader that does not know a topic yet assigns nothing of it, and finds out late.
         unknown = [topic for topic in options.read if not self._consumer.partitions_for_topic(topic)]
         if unknown:
@@ -79,6 +90,8 @@ class PythonMember:
         # Asked again now that it subscribes: a member that joins before it has heard of its own topics begins another
         # rebalance at once, and may not come out of it.
         self._consumer.topics()
+        self._ids: dict[str, Any] = {}  # of topics, as they were first
+        self._epochs = EpochsRead()
         self._next: dict[Place, int] = {}  # the next position of each partition that is read
         self._patience = 2 * options.session_timeout
         self._stable_at = time.monotonic()
@@ -94,12 +107,25 @@ class PythonMember:
             found = poll(self._consumer, seconds)
         except OffsetOutOfRangeError as error:
             raise OutOfRange({(each.topic, each.partition): at for each, at in error.args[0].items()}) from error
+        except LogTruncationError as error:
+            places = [(each.topic, each.partition) for each in error.divergent_offsets]
+            raise OutOfRange({place: self._next.get(place, 0) for place in places}) from error
+        self._same_topics()
         polled = []
         for each, records in found.items():
             place = (each.topic, each.partition)
             through = self._next[place] = records[-1].offset + 1
-            polled.append(Polled(place, columns_of(records), [r.value is not None for r in records], through))
+            columns = columns_of(records)
+            epochs = self._epochs.begun(place, records, _epoch_of, columns.positions)
+            polled.append(Polled(place, columns, [r.value is not None for r in records], through, epochs))
         return polled + self._passed()
+
+    def _same_topics(self) -> None:
+        """Raises TopicMadeAgain when the client has heard of another id of a topic, before it gives records of it."""
+        cluster = self._consumer._client.cluster
+        for topic in self._topics:
+            if (id := cluster.topic_id(topic)) is not None and self._ids.setdefault(topic, id) != id:
+                raise TopicMadeAgain(f"the topic {topic!r} was deleted and made again")
 
     def _is_joining(self) -> None:
         """Raises KafkaTimeoutError when a rebalance takes longer than it may wait for any member: this member hangs,
@@ -131,6 +157,7 @@ class PythonMember:
 
     def seek(self, place: Place, position: int) -> None:
         self._consumer.seek(TopicPartition(*place), position)
+        self._epochs.forget(place)
         self._next[place] = position
 
     def pause(self, places: Collection[Place]) -> None:
@@ -143,16 +170,20 @@ class PythonMember:
         assignment = self._consumer.assignment()
         return [each for place in places if (each := TopicPartition(*place)) in assignment]
 
-    def commit(self, positions: Mapping[Place, int], heard: Callable[[BaseException | None], None]) -> None:
-        offsets = {TopicPartition(*place): OffsetAndMetadata(at, "", -1) for place, at in positions.items()}
+    def commit(self, positions: Mapping[Place, Committed], heard: Callable[[BaseException | None], None]) -> None:
+        offsets = {TopicPartition(*place): OffsetAndMetadata(*at, -1) for place, at in positions.items()}
         self._consumer.commit_async(
             offsets, lambda _, answer: heard(answer if isinstance(answer, BaseException) else None)
         )
 
-    def committed(self, place: Place) -> int | None:
-        found: int | None = self._consumer.committed(TopicPartition(*place))
-        return found
+    def committed(self, place: Place) -> Committed | None:
+        found = self._consumer.committed(TopicPartition(*place), metadata=True)
+        return None if found is None else Committed(found.offset, found.metadata or "")
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
             self._consumer.close(autocommit=False, timeout_ms=LEAVE_WITHIN)
+
+
+def _epoch_of(record: Any) -> int:
+    return int(record.leader_epoch)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from ...model.errors import PositionsGone
 from ...sdk.source import Capabilities, StreamBatch
-from ...stores.kafka.client import MAX_RECORD, Fetch, Place, Reader, TopicAdmin
+from ...stores.checkpoints.checkpoints import Checkpoints
+from ...stores.kafka.client import MAX_RECORD, Fetch, Place, Reader, Topic, TopicAdmin
 from ...stores.kafka.client_thread import KafkaThread
 from ...stores.kafka.clients import client_of
 from ...stores.kafka.errors import unavailable
 from ...stores.kafka.records import TOMBSTONE
 from ...stores.log.log import Bounds, Records
+from ..rules.topic_lives import place_of
+from .kafka_lives import KafkaLives
 
 #: Positions so near to each other are read again together.
 NEAR = 256
@@ -86,21 +90,39 @@ class KafkaReader:
 
     capabilities: Capabilities
 
-    def __init__(self, options: Any, capabilities: Capabilities) -> None:
+    def __init__(self, options: Any, capabilities: Capabilities, tailer: str, checkpoints: Checkpoints) -> None:
         client = client_of(options)
         self.capabilities = capabilities
         self._topics: Sequence[str] = options.read
         self._skip = options.tombstones == "skip"
         self._where = options.where
+        self._lives = KafkaLives(checkpoints, tailer, options.where, options.on_recreated)
         self._reading: KafkaThread[Reader] = KafkaThread("replay", lambda: client.reader(options), self._explain)
         self._looking: KafkaThread[TopicAdmin] = KafkaThread("look", lambda: client.topic_admin(options), self._explain)
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
-        return await reread(self, partition, place_of(partition), positions, self._skip)
+        place = place_of(partition)
+        await self._look()
+        if partition != self._lives.name(place):  # of a topic, or a log, that is there no more
+            return StreamBatch(partition, [], [], [], [], [], lost=[(at, at) for at in sorted(positions)])
+        return await reread(self, partition, place, positions, self._skip)
 
     async def ends(self) -> dict[str, int]:
-        found = await self._looking.call(_ends_of(self._topics))
-        return {name_of(place): end for place, end in found.items()}
+        there = await self._look()
+        places = [(name, number) for name, topic in there.items() for number in range(topic.partitions)]
+        found = await self._looking.call(lambda admin: admin.ends(places))
+        return {self._lives.name(place): end for place, end in found.items()}
+
+    async def _look(self) -> dict[str, Topic]:
+        """The topics, once they are known to be those that the tailer reads. Raises PositionsGone otherwise."""
+        await self._lives.load()
+        there = await self._looking.call(lambda admin: admin.described(self._topics))
+        if other := self._lives.is_another(there):
+            raise PositionsGone(
+                f"{self._where}: the topic {other!r} was made again, and is not the one that the tailer has read: have "
+                "the tailer read it first, see on_recreated"
+            )
+        return there
 
     async def position_at(self, partition: str, time: float) -> int:
         """The first position at a time, by the broker's index of time stamps: where producers write times out of order,
@@ -124,22 +146,3 @@ class KafkaReader:
 
     def _explain(self, error: BaseException) -> Exception:
         return unavailable(self._where, error)
-
-
-def _ends_of(topics: Sequence[str]) -> Any:
-    def look(admin: TopicAdmin) -> dict[Place, int]:
-        there = admin.partitions(topics)
-        return admin.ends([(topic, number) for topic, count in there.items() for number in range(count)])
-
-    return look
-
-
-def name_of(place: Place) -> str:
-    """A partition's name, as Kafka's own tools write it: orders-3."""
-    return f"{place[0]}-{place[1]}"
-
-
-def place_of(name: str) -> Place:
-    """The partition of a name, the reverse of `name_of`."""
-    topic, _, number = name.rpartition("-")
-    return topic, int(number)

@@ -18,7 +18,7 @@ from ...model.errors import NotConnected
 from ...stores.kafka.client import Place
 from ...stores.kafka.errors import explained
 from ..rules.group_offsets import Settled, to_tell
-from .kafka_member import Member, MemberOptions, OutOfRange, Polled
+from .kafka_member import Committed, Member, MemberOptions, OutOfRange, Polled
 from .kafka_member_choice import member_of
 
 #: Seconds for which a poll waits when nothing comes; less while a partition is paused, since it may go on any moment.
@@ -59,15 +59,19 @@ class KafkaSession:
 
     Invariants: `_at` has the partitions that are fetched, each with its next position, `_generations` the same ones;
     `_told` has the offsets of some of them that the group took since each was opened; `full` is replaced by the event
-    loop and read by the thread, which pauses the partitions in it.
+    loop and read by the thread, which pauses the partitions in it. `words`: by topic, what is committed beside its
+    offsets.
     """
 
-    def __init__(self, options: MemberOptions, listener: SessionListener, name: str) -> None:
+    def __init__(
+        self, options: MemberOptions, listener: SessionListener, name: str, words: Mapping[str, str] | None = None
+    ) -> None:
         self.full: frozenset[Place] = frozenset()
         self.settled: dict[Place, Settled] = {}  # offsets for the group, with `seek`'s generation; the event loop's
         self._options = options
         self._name = name
         self._listener = listener
+        self._words = words or {}
         self._loop = asyncio.get_running_loop()
         self._questions: queue.SimpleQueue[tuple[Callable[[Member], Any], asyncio.Future[Any]]] = queue.SimpleQueue()
         self._ahead = threading.Semaphore(AHEAD)
@@ -137,7 +141,8 @@ class KafkaSession:
         except OutOfRange as error:
             for place in error.positions:
                 self._forget(place)
-            why = f"{self._options.where}: retention passed position {min(error.positions.values())}"
+            lowest = min(error.positions.values())
+            why = f"{self._options.where}: retention passed position {lowest}, or what was before it is gone"
             self._tell(self._listener.failed, why, list(error.positions))
             polled = []
         self._look_at_share(member)
@@ -215,7 +220,8 @@ class KafkaSession:
         if news:
             self._telling, self._commit_at, self._heard_by = news, clock + COMMIT_EVERY, clock + HEARD_WITHIN
             try:
-                member.commit(news, partial(self._heard, news))
+                words = {place: Committed(at, self._words.get(place[0], "")) for place, at in news.items()}
+                member.commit(words, partial(self._heard, news))
             except Exception as error:
                 self._heard(news, error)
         return not news

@@ -6,13 +6,16 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from types import SimpleNamespace
 
 import pytest
 
 from tailrace.model.errors import NotConnected
+from tailrace.stores.checkpoints.sqlite import SCHEMA, SqliteCheckpoints
 from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
 from tailrace.stores.log.log import Record
+from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.tailers.sources.kafka import KIND, KafkaSourceOptions
 from tailrace.tailers.sources.kafka_group import KafkaGroup
 from tailrace.testing.conformance.source import StreamSourceLaws
@@ -23,8 +26,8 @@ CLIENTS = ("kafka-python", "confluent")
 class Whole:
     """A group's only member, and all of its partitions as one source."""
 
-    def __init__(self, options, partitions):
-        self.group = KafkaGroup(options, "conformance")
+    def __init__(self, options, partitions, checkpoints):
+        self.group = KafkaGroup(options, "conformance", checkpoints)
         self.capabilities = self.group.capabilities
         self._count = partitions
         self._parts = {}
@@ -81,7 +84,8 @@ class Whole:
 
 
 class Bench:
-    def __init__(self, kafka, client, partitions):
+    def __init__(self, kafka, client, partitions, checkpoints):
+        self.checkpoints = checkpoints
         self.topic = f"source-{uuid.uuid4().hex[:10]}"
         self.partitions = partitions
         self.options = KafkaSourceOptions(
@@ -92,11 +96,12 @@ class Bench:
         self.turn = 0
 
     def source(self):
-        self.sources.append(Whole(self.options, self.partitions))
+        self.sources.append(Whole(self.options, self.partitions, self.checkpoints))
         return self.sources[-1]
 
     def reader(self):
-        self.sources.append(KIND.reader(self.options, None))
+        environment = SimpleNamespace(tailer="conformance", checkpoints=self.checkpoints)
+        self.sources.append(KIND.reader(self.options, environment))
         return self.sources[-1]
 
     async def put(self, payloads):
@@ -115,11 +120,14 @@ class Laws(StreamSourceLaws):
     partitions = 1
 
     @pytest.fixture
-    async def bench(self, kafka):
-        bench = Bench(kafka, self.client, self.partitions)
+    async def bench(self, kafka, tmp_path):
+        state = SqliteFile(tmp_path / "state.db", SCHEMA, name="state")
+        await state.open()
+        bench = Bench(kafka, self.client, self.partitions, SqliteCheckpoints(state))
         await bench.log.create(bench.topic, self.partitions)
         yield bench
         await bench.close()
+        await state.close()
 
 
 class TestKafkaSource(Laws):

@@ -26,7 +26,7 @@ def test_a_group_is_one_tailers(names: list[str], expected: str) -> None:
 
 
 def test_brokers_that_are_away_while_the_member_goes_on_are_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
-    group = KafkaGroup(KafkaSourceOptions(topic="orders", group="g"), "orders")
+    group = KafkaGroup(KafkaSourceOptions(topic="orders", group="g"), "orders", checkpoints=None)  # type: ignore[arg-type]
     with caplog.at_level("INFO", "tailrace.kafka"):
         for problem in ("", "no broker answers (1)", "no broker answers (2)", "", ""):
             group._see(problem)

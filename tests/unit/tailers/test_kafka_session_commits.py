@@ -28,7 +28,7 @@ class Group:
         if self._under_way is not None and not self.silent:
             (positions, heard), self._under_way = self._under_way, None
             if not self.refuses:
-                self.known.update(positions)
+                self.known.update((place, at.position) for place, at in positions.items())
             heard(RuntimeError(self.refuses) if self.refuses else None)
         return []
 
@@ -177,7 +177,7 @@ class Feed:
     def __init__(self):
         self.sought, self.told = [], []
 
-    async def seek(self, place, position, generation):
+    async def seek(self, name, position, generation):
         self.sought.append(generation)
         return position
 
