@@ -38,7 +38,8 @@ class CheckedRedis:
     ) -> None:
         self.server = server
         self.base = base
-        self.home = RedisIdentity(server, base, wait, clock, durable=config.durability == "durable")
+        durable = config.durability == "durable"
+        self.home = RedisIdentity(server, base, wait, clock, durable=durable, cluster=options.cluster)
         self.kinds = RedisKinds(server, base)
         self.profile = ""  # the server's promises, as text; empty until they were read
         self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)
