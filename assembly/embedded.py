@@ -239,7 +239,7 @@ class EmbeddedStores:
 
     def troubles(self) -> list[Trouble]:
         """Troubles found when the files were opened, and those of servers, for operators."""
-        stores = (self.heights, self.queue, self.state.ground)
+        stores = (self.heights, self.queue, self.delay_log, self.state.ground)
         return [trouble for store in stores if isinstance(store, Troubled) for trouble in store.troubles()]
 
     def engines(self) -> dict[str, object]:

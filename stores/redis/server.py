@@ -8,8 +8,9 @@ sends them (bytes, lists).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Self, cast
 from urllib.parse import urlsplit
 
@@ -136,6 +137,8 @@ class RedisServer:
     ) -> None:
         self.name = options.server
         self.moving_since = 0.0  # wall clock seconds: scripts are refused since then, as their slot moves; 0: they run
+        self.trusted_run = ""  # the run of the server (run_id) whose promises were found good
+        self._distrusted: tuple[float, str] | None = None  # since when it is not (wall clock), and why
         self._declared = tuple(declared)
         self.waits = waits
         self._timeout = options.connect_timeout + options.timeout
@@ -200,8 +203,21 @@ class RedisServer:
             self.moving_since = self.moving_since or SYSTEM_CLOCK.wall()
         return explained(error, self.name, about)
 
+    @contextlib.contextmanager
+    def judged(self, run: str) -> Iterator[None]:
+        """Notes whether a run of the server is trusted with a store, by whether the body raises."""
+        try:
+            yield
+        except TailraceError as error:
+            self.trusted_run = ""
+            self._distrusted = self._distrusted or (SYSTEM_CLOCK.wall(), str(error))
+            raise
+        self.trusted_run, self._distrusted = run, None
+
     def troubles(self, store: str) -> list[Trouble]:
-        """The trouble that the store on this server has, for operators."""
+        """Troubles that the store on this server has, for operators."""
+        if self._distrusted is not None:
+            return [Trouble(store, *self._distrusted)]
         if not self.moving_since:
             return []
         what = (

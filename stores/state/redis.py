@@ -51,6 +51,7 @@ class RedisGround:
         self.server.quiet_until = max(self.server.quiet_until, until)
 
     async def sweep(self) -> int:
+        self.server.look_now_and_then()
         try:
             return await self._results.sweep()
         except Unavailable:

@@ -17,7 +17,7 @@ from ..queue.redis.cluster import cluster_client
 from ..redis.fleet import refuse_another_fleet
 from ..redis.script_flags import settles
 from ..redis.server import RedisOptions, RedisServer, Script
-from ..redis.trust import facts, profile
+from ..redis.trust import LOOK_AGAIN, facts, profile
 from .redis_identity import HOME, KEYS, OLDER
 
 #: Seconds that the server holds one wait.
@@ -84,6 +84,7 @@ class StateServer:
         self._told = ""
         self._run = ""
         self._heard = clock.monotonic()
+        self._checked = -math.inf
         self._older = 0.0  # when its data was found to be older than this process knew (wall clock); 0: never
 
     def key(self, *names: str) -> str:
@@ -109,6 +110,11 @@ class StateServer:
                 if not self.profile:
                     await self._look()
 
+    def look_now_and_then(self) -> None:
+        """Has the next call check the server again if the last check was a while ago."""
+        if self._clock.monotonic() - self._checked >= LOOK_AGAIN:
+            self.profile = ""
+
     async def _ready(self) -> None:
         """Checks the server as `look` does, while the process runs: one that cannot be trusted raises NotConnected, so
         that callers wait until it can."""
@@ -128,6 +134,7 @@ class StateServer:
             (_LOG.warning if promised.startswith("relaxed") else _LOG.info)("%s: %s", self.name, promised)
         self.note_home(int(wait), moved, run)
         self.profile = promised
+        self._checked = self._clock.monotonic()
 
     def troubles(self) -> list[Trouble]:
         """Troubles of the server and of its data, for operators."""

@@ -279,6 +279,7 @@ class RedisQueue:
         keep = min(self._config.keep_ended, self._config.history_bytes // ROW)
         bounds = (int(self._config.retention * 1e6), keep, SWEEP_ITEMS)
         try:
+            await self._ground.look_now_and_then()
             if self._quiet() <= 0:
                 await self._claiming.end_over()
             gone = int(await self._ground.run(SWEEP, *bounds, about="a sweep"))
