@@ -46,6 +46,11 @@ async def on(own_redis):
         await nodes.close()
 
 
+async def writes_its_file_anew(client) -> bool:
+    info = await client.info("persistence")
+    return bool(info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"])
+
+
 async def leased(queue: RedisQueue, wait: float = 0.0) -> Leased:
     found = await queue.lease(ANY, LEASE, wait)
     assert found is not None
@@ -222,7 +227,7 @@ async def test_a_promoted_replica_waits_and_a_replica_is_refused(on) -> None:
     options = RedisQueueOptions(url=other.url)
     async with options.client() as client:
         async with asyncio.timeout(20):
-            while not await client.exists(f"{queue.base}tasks"):
+            while not await client.exists(f"{queue.base}tasks") or await writes_its_file_anew(client):
                 await asyncio.sleep(0.01)
         # When it is asked as it is, then it is refused
         replica = await other.queue(wait=0.5)
