@@ -41,6 +41,7 @@ from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch
 from ..stores.state import sqlite as state
 from ..stores.state.engines import ENGINES as STATES
 from ..stores.state.sqlite_restored import supersede
+from ..stores.troubles import Troubled
 from .delay_log_marks import forget_marks_of_another_log
 from .heights import NotedHeights
 from .left_behind import refuse_what_is_parked_in, refuse_what_rests_in, refuse_what_waits_in
@@ -237,8 +238,9 @@ class EmbeddedStores:
             self._stamped = True
 
     def troubles(self) -> list[Trouble]:
-        """Troubles found when the files were opened, for operators."""
-        return self.heights.troubles()
+        """Troubles found when the files were opened, and those of servers, for operators."""
+        stores = (self.heights, self.queue, self.delay_log, self.state.ground)
+        return [trouble for store in stores if isinstance(store, Troubled) for trouble in store.troubles()]
 
     def engines(self) -> dict[str, object]:
         """The stores that other processes may use, by name."""

@@ -13,6 +13,8 @@ from .backoff import PART, doubled
 
 #: Failures count together, and are shown, for so long (seconds).
 WINDOW = 600.0
+#: Words with which a trouble begins when a store's data is older than a process saw it: what was stored since is lost.
+MISSING = "accepted work may be missing"
 #: More of them are not told apart.
 MOST = 32
 

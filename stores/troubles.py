@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..model.errors import InvalidRequest
@@ -29,6 +29,14 @@ class Troubles(Protocol):
 
     async def all(self) -> list[Trouble]:
         """The troubles of the store server's own parts, and those that were reported."""
+
+
+@runtime_checkable
+class Troubled(Protocol):
+    """A store that knows of troubles of its own."""
+
+    def troubles(self) -> list[Trouble]:
+        """The troubles of now, for operators."""
 
 
 class TroubleBoard:

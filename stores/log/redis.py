@@ -17,8 +17,11 @@ from pydantic import Field
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import ConfigError, InvalidRequest, NotConnected
+from ...model.reopening import Trouble
 from ..redis.fleet import refuse_another_fleet
 from ..redis.server import RedisOptions, RedisServer
+from ..redis.trust import facts as facts_of
+from ..redis.trust import refuse_unwritten
 from .batch import Batch, decode, rows, take
 from .engines import LogEngine
 from .log import Bounds, Record, Records
@@ -77,10 +80,14 @@ class RedisLog:
         self.profile = ""
         await self._server.close()
 
+    def troubles(self) -> list[Trouble]:
+        """Troubles of the server, for operators."""
+        return self._server.troubles("delay log")
+
     async def _ready(self) -> None:
         if self.profile:
             return
-        facts = _facts(await self._server.call("INFO", "everything"))
+        facts = facts_of(await self._server.call("INFO", "everything"))
         policy = facts.get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
             raise ConfigError(
@@ -91,6 +98,8 @@ class RedisLog:
         await refuse_another_fleet(self._server, meta, f"the log {self._prefix!r}", self._fleet)
         fsync = ""
         if facts.get("aof_enabled") == "1":
+            with self._server.judged(facts.get("run_id", "")):
+                refuse_unwritten(self._server.name, facts, self._server.trusted_run)
             try:
                 fsync = (await self._server.call("CONFIG", "GET", "appendfsync"))[1].decode()
             except NotConnected:
@@ -178,12 +187,6 @@ _PROFILES = {
     "no": "appendfsync no: a power cut may lose all that the operating system had not written yet",
     "": "no append-only file: a restart of the server may lose everything since its last snapshot",
 }
-
-
-def _facts(text: bytes) -> dict[str, str]:
-    """The values that INFO tells, by name."""
-    pairs = (line.partition(":") for line in text.decode(errors="replace").splitlines())
-    return {name: value for name, _, value in pairs}
 
 
 ENGINE = LogEngine("redis", RedisLogOptions, RedisLog)

@@ -8,8 +8,9 @@ sends them (bytes, lists).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Self, cast
 from urllib.parse import urlsplit
 
@@ -18,8 +19,10 @@ from redis import exceptions as errors
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from ...foundation.clock import SYSTEM_CLOCK
 from ...foundation.config import Seconds
 from ...model.errors import NotConnected, StoreFull, TailraceError
+from ...model.reopening import Trouble
 from .connections import Commands, RedisConnections
 
 #: Connections for commands; callers beyond it wait for one.
@@ -119,12 +122,24 @@ class RedisServer:
     It dials at the first call, and again after `close`.
 
     `clients` makes the two clients, for commands and for calls that wait on the server; tests give their own.
+    `declared`: keys that every script declares beside its own. On a cluster one of them exists always and one never, so
+    that while their slot moves each node answers TRYAGAIN before a script's first write: a script that declared
+    existing keys alone would stop half-way, at the first that is on the other node, and one that declared none would
+    run on the new node, on nothing.
     """
 
     def __init__(
-        self, options: RedisOptions, waits: float, clients: Callable[[], tuple[Any, Any]] | None = None
+        self,
+        options: RedisOptions,
+        waits: float,
+        clients: Callable[[], tuple[Any, Any]] | None = None,
+        declared: Sequence[str] = (),
     ) -> None:
         self.name = options.server
+        self.moving_since = 0.0  # wall clock seconds: scripts are refused since then, as their slot moves; 0: they run
+        self.trusted_run = ""  # the run of the server (run_id) whose promises were found good
+        self._distrusted: tuple[float, str] | None = None  # since when it is not (wall clock), and why
+        self._declared = tuple(declared)
         self.waits = waits
         self._timeout = options.connect_timeout + options.timeout
         self._make = clients or (lambda: (options.client(), options.client(waits=waits)))
@@ -157,9 +172,14 @@ class RedisServer:
     async def run(self, script: Script, keys: Sequence[str], *arguments: Any, about: str = "") -> Any:
         """Runs a script. `keys` must be of one hash tag."""
         client = self._client(0)
+        if self._declared:
+            keys = (*keys, *self._declared)
         try:
             async with asyncio.timeout(self._timeout):
-                return await client.execute_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
+                answer = await client.execute_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
+            if self.moving_since:
+                self.moving_since = 0.0
+            return answer
         except errors.NoScriptError:
             return await self.call("EVAL", script.text, len(keys), *keys, *arguments, about=about)
         except _FAILURES as error:
@@ -179,7 +199,31 @@ class RedisServer:
         so connections are dialled anew, which leads to the server that the name means now."""
         if isinstance(error, errors.ReadOnlyError):
             await self.dial_anew()
+        elif isinstance(error, errors.TryAgainError):
+            self.moving_since = self.moving_since or SYSTEM_CLOCK.wall()
         return explained(error, self.name, about)
+
+    @contextlib.contextmanager
+    def judged(self, run: str) -> Iterator[None]:
+        """Notes whether a run of the server is trusted with a store, by whether the body raises."""
+        try:
+            yield
+        except TailraceError as error:
+            self.trusted_run = ""
+            self._distrusted = self._distrusted or (SYSTEM_CLOCK.wall(), str(error))
+            raise
+        self.trusted_run, self._distrusted = run, None
+
+    def troubles(self, store: str) -> list[Trouble]:
+        """Troubles that the store on this server has, for operators."""
+        if self._distrusted is not None:
+            return [Trouble(store, *self._distrusted)]
+        if not self.moving_since:
+            return []
+        what = (
+            f"{self.name}: the slot of the {store} is moving to another node of the cluster, and it pauses until then"
+        )
+        return [Trouble(store, self.moving_since, what, todo=_FINISH_THE_MOVE)]
 
     async def dial_anew(self) -> None:
         """Has the next calls dial new connections."""
@@ -204,6 +248,11 @@ class _Case(NamedTuple):
     words: str  # with {server}, {what} (the server and the purpose of the call) and {said}
 
 
+#: Advice about a slot that is on two nodes.
+_FINISH_THE_MOVE = (
+    "it goes on by itself once all keys are there; a move that was left half-way is found by "
+    "`redis-cli --cluster check HOST:PORT`, and ended by `redis-cli --cluster fix HOST:PORT`"
+)
 #: The first that fits counts: the library's types are each other's children.
 _CASES = (
     _Case(
@@ -232,7 +281,14 @@ _CASES = (
     ),
     _Case((), ("MISCONF",), StoreFull, "{what}: it cannot write to its disk and refuses writes until it can ({said})"),
     _Case(
-        (errors.AskError, errors.ClusterError, errors.ClusterCrossSlotError, errors.TryAgainError),
+        (errors.TryAgainError,),
+        ("TRYAGAIN",),
+        NotConnected,
+        "{what}: its slot of the Redis Cluster is moving to another node, and nothing runs until all of it is there: "
+        + _FINISH_THE_MOVE,
+    ),
+    _Case(
+        (errors.AskError, errors.ClusterError, errors.ClusterCrossSlotError),
         ("MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"),
         NotConnected,
         "{what}: it is a node of a Redis Cluster, and the key is on another node ({said}): set `cluster: true` for a "

@@ -10,6 +10,8 @@ from .server import RedisServer
 
 #: The oldest server: scripts that run when it is full are from Redis 7 on.
 OLDEST = 7
+#: Seconds after which the promises of a server in use are looked at again: its settings may be changed meanwhile.
+LOOK_AGAIN = 60.0
 #: Settings that are read by CONFIG GET.
 ASKED = ("appendfsync", "no-appendfsync-on-rewrite")
 #: Words of the answer to a user who may not read them.
@@ -40,7 +42,24 @@ async def profile(server: RedisServer, info: Mapping[str, str], durability: str,
     except NotConnected as error:
         if not any(words in str(error) for words in _NOT_TOLD):
             raise
-    return trusted(server.name, info, config, durability)
+    with server.judged(info.get("run_id", "")):
+        refuse_unwritten(server.name, info, server.trusted_run)
+        return trusted(server.name, info, config, durability)
+
+
+def refuse_unwritten(server: str, info: Mapping[str, str], trusted_run: str = "") -> None:
+    """Raises NotConnected while a server writes its append-only file anew, unless this run of it (`run_id`) was trusted
+    before: of the first file nothing counts before it is whole, and INFO tells it from later ones in no way that
+    holds."""
+    if info.get("aof_enabled") != "1" or (trusted_run and info.get("run_id") == trusted_run):
+        return
+    failed = info.get("aof_last_bgrewrite_status", "ok") != "ok" and info.get("aof_base_size") == "0"
+    if failed or "1" in (info.get("aof_rewrite_in_progress"), info.get("aof_rewrite_scheduled")):
+        why = "; the last try failed, see its log" if failed else ""
+        raise NotConnected(
+            f"{server} is writing its append-only file anew (INFO persistence: aof_rewrite_in_progress), and if that "
+            f"is its first one a restart loses everything until it is whole: waiting for its end{why}"
+        )
 
 
 def _texts(parts: Sequence[bytes]) -> list[str]:
@@ -62,8 +81,10 @@ def trusted(server: str, info: Mapping[str, str], config: Mapping[str, str], dur
         )
     if info.get("aof_enabled") != "1":
         raise ConfigError(
-            f"{server} has no append-only file, so that its restart may lose everything since its last snapshot: "
-            "set appendonly yes in redis.conf (CONFIG SET appendonly yes makes it now)"
+            f"{server} has no append-only file, so that its restart may lose everything since its last snapshot: run "
+            "CONFIG SET appendonly yes, which writes all that it holds to its disk once (a fork, and about as much "
+            "disk as the data has memory); wait until INFO persistence says aof_rewrite_in_progress:0, and only then "
+            "write appendonly yes into redis.conf: a server with data that is restarted with that first begins empty"
         )
     fsync = config.get("appendfsync", "")
     if durability == "durable":

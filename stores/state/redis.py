@@ -6,6 +6,7 @@ import contextlib
 
 from ...foundation.clock import Clock
 from ...model.errors import Unavailable
+from ...model.reopening import Trouble
 from ..checkpoints.redis import RedisCheckpoints
 from ..config import StoresConfig
 from ..control.redis import RedisControl
@@ -42,10 +43,15 @@ class RedisGround:
     async def bind(self, what: str, node: str) -> str:
         return str((await self.server.run(_BIND, [self.server.key("bound")], what, node)).decode())
 
+    def troubles(self) -> list[Trouble]:
+        """Troubles of the server and of its data, for operators."""
+        return self.server.troubles()
+
     def stay_quiet(self, until: float) -> None:
         self.server.quiet_until = max(self.server.quiet_until, until)
 
     async def sweep(self) -> int:
+        self.server.look_now_and_then()
         try:
             return await self._results.sweep()
         except Unavailable:

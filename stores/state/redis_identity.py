@@ -25,6 +25,9 @@ from ..ownership.epochs import EPOCHS_BY_CLOCK, EPOCHS_FROM
 #: The keys that a script over HOME begins with.
 KEYS = ("home", "ownership", "checkpoints", "ledger", "control", "control:changes")
 
+#: Reasons of a server that moved whose data lacks what a process saw of it.
+OLDER = (b"it has nothing of what it had", b"its data is older than what was seen")
+
 #: KEYS begin with: home, ownership's rows, the checkpoints' epochs, the ledger's heads, control's book and its changes.
 #: ARGV begin with: 1 for a durable server, the wait in microseconds, the highest version that the caller saw, the run
 #: that it knew, and the seconds since it heard of that run (-1: too many). Answers begin with the microseconds for

@@ -12,12 +12,13 @@ from pydantic import Field
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import ConfigError, NotConnected, Unavailable
+from ...model.reopening import MISSING, Trouble
 from ..queue.redis.cluster import cluster_client
 from ..redis.fleet import refuse_another_fleet
 from ..redis.script_flags import settles
 from ..redis.server import RedisOptions, RedisServer, Script
-from ..redis.trust import facts, profile
-from .redis_identity import HOME, KEYS
+from ..redis.trust import LOOK_AGAIN, facts, profile
+from .redis_identity import HOME, KEYS, OLDER
 
 #: Seconds that the server holds one wait.
 HELD = 5.0
@@ -26,6 +27,8 @@ SLACK = 2.0
 #: Seconds without an answer after which a restart does not count as a plain one: the server may have been another one
 #: meanwhile.
 SILENCE = 60.0
+#: Seconds for which operators are told that data was found to be older than it was.
+TOLD = 86_400.0
 
 _LOOK = settles(HOME + "return {whole(wait), moved, run}")
 _LOG = logging.getLogger("tailrace.stores")
@@ -66,7 +69,9 @@ class StateServer:
             clients = clients or (
                 lambda: (cluster_client(options, self._prefix), cluster_client(options, self._prefix))
             )
-        self._server = RedisServer(options, HELD, clients)
+        # On a cluster every script declares one key that is always there and one that never is.
+        declared = (f"{self._prefix}home", f"{self._prefix}-") if options.cluster else ()
+        self._server = RedisServer(options, HELD, clients, declared)
         self._looking = asyncio.Lock()
         self.name = self._server.name
         self.profile = ""
@@ -79,6 +84,8 @@ class StateServer:
         self._told = ""
         self._run = ""
         self._heard = clock.monotonic()
+        self._checked = -math.inf
+        self._older = 0.0  # when its data was found to be older than this process knew (wall clock); 0: never
 
     def key(self, *names: str) -> str:
         """The name of a key. At most the last part may come from outside this code, such as a source's name."""
@@ -103,6 +110,11 @@ class StateServer:
                 if not self.profile:
                     await self._look()
 
+    def look_now_and_then(self) -> None:
+        """Has the next call check the server again if the last check was a while ago."""
+        if self._clock.monotonic() - self._checked >= LOOK_AGAIN:
+            self.profile = ""
+
     async def _ready(self) -> None:
         """Checks the server as `look` does, while the process runs: one that cannot be trusted raises NotConnected, so
         that callers wait until it can."""
@@ -122,6 +134,20 @@ class StateServer:
             (_LOG.warning if promised.startswith("relaxed") else _LOG.info)("%s: %s", self.name, promised)
         self.note_home(int(wait), moved, run)
         self.profile = promised
+        self._checked = self._clock.monotonic()
+
+    def troubles(self) -> list[Trouble]:
+        """Troubles of the server and of its data, for operators."""
+        found = self._server.troubles("state")
+        if self._older and self._clock.wall() - self._older < TOLD:
+            what = (
+                f"{MISSING}: {self.name} came back with data that is older than what was seen before. Results, "
+                "dead letters, schedules and settings of its last moments before that are lost, and items that had "
+                "ended run again"
+            )
+            todo = "look through what operators and schedules did then: tailrace acts, tailrace schedule list"
+            found.append(Trouble("state", self._older, what, todo=todo))
+        return found
 
     def note_home(self, wait: int, moved: bytes, run: bytes) -> None:
         """Notes the answer of a script over HOME. `wait` in microseconds."""
@@ -131,6 +157,8 @@ class StateServer:
             if not moved and not self.quiet():
                 _LOG.warning("%s: no stream is taken for %.0f s, since it was started anew", self.name, wait / 1e6)
             self.quiet_until = max(self.quiet_until, until)
+        if moved in OLDER:
+            self._older = self._clock.wall()
         if moved:
             _LOG.warning(
                 "%s: %s. Items handed out before may still run: no stream is taken for %.0f s (the lease of a source), "

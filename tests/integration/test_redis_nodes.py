@@ -46,6 +46,11 @@ async def on(own_redis):
         await nodes.close()
 
 
+async def writes_its_file_anew(client) -> bool:
+    info = await client.info("persistence")
+    return bool(info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"])
+
+
 async def leased(queue: RedisQueue, wait: float = 0.0) -> Leased:
     found = await queue.lease(ANY, LEASE, wait)
     assert found is not None
@@ -136,6 +141,33 @@ async def test_a_server_that_comes_back_as_one_that_loses_things_is_waited_for(o
     assert await queue.submit([NewItem(MAIL, b"")])
 
 
+async def test_a_server_in_use_that_gives_up_its_promises_is_noticed(own_redis) -> None:
+    # Given a queue in use, whose operator switches the append-only file off
+    nodes = RedisNodes(own_redis().address)
+    queue = await nodes.queue()
+    ids = [each.id for each in await queue.submit([NewItem(MAIL, b"")])]
+    async with RedisQueueOptions(url=nodes.url).client() as admin:
+        await admin.config_set("appendonly", "no")
+        # When the sweep looks again, then nothing more is accepted, and operators hear why
+        nodes.clock.advance(61)
+        await queue.sweep()
+        with pytest.raises(NotConnected, match="no append-only file"):
+            await queue.submit([NewItem(MAIL, b"")])
+        assert ["no append-only file" in each.what for each in queue.troubles()] == [True]
+        # And once it is switched on again, and written, the queue goes on
+        await admin.config_set("appendonly", "yes")
+        await admin.connection_pool.disconnect()
+    async with asyncio.timeout(20):
+        while True:
+            with contextlib.suppress(NotConnected):
+                await queue.submit([NewItem(MAIL, b"")])
+                break
+            await asyncio.sleep(0.01)
+    assert queue.troubles() == []
+    assert (await leased(queue)).ids[0] == ids[0]
+    await nodes.close()
+
+
 async def test_a_restart_of_a_durable_server_is_gone_through_at_once(on) -> None:
     nodes, server = on()
     queue = await nodes.queue()
@@ -195,7 +227,7 @@ async def test_a_promoted_replica_waits_and_a_replica_is_refused(on) -> None:
     options = RedisQueueOptions(url=other.url)
     async with options.client() as client:
         async with asyncio.timeout(20):
-            while not await client.exists(f"{queue.base}tasks"):
+            while not await client.exists(f"{queue.base}tasks") or await writes_its_file_anew(client):
                 await asyncio.sleep(0.01)
         # When it is asked as it is, then it is refused
         replica = await other.queue(wait=0.5)

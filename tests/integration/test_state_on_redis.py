@@ -185,6 +185,8 @@ async def test_a_promoted_replica_hands_out_nothing_for_the_lease_of_a_source(ow
     async with asyncio.timeout(20):
         while not await one.server.call("WAIT", 1, 100):
             pass
+        while b"aof_rewrite_in_progress:0" not in await other.server._server.call("INFO", "persistence"):
+            await asyncio.sleep(0.01)
     await other.server._server.call("REPLICAOF", "NO", "ONE")
     await is_refused_until_the_wait_is_over(other, owner)
 

@@ -4,6 +4,7 @@ with both clocks."""
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from ....model.errors import ConfigError, NotConnected
 from ...config import StoresConfig
 from ...redis.fleet import refuse_another_fleet
 from ...redis.server import RedisServer, Script
+from ...redis.trust import LOOK_AGAIN
 from ..server_clock import ServerClock
 from .identity import RedisIdentity
 from .kinds import RedisKinds
@@ -38,7 +40,8 @@ class CheckedRedis:
     ) -> None:
         self.server = server
         self.base = base
-        self.home = RedisIdentity(server, base, wait, clock, durable=config.durability == "durable")
+        durable = config.durability == "durable"
+        self.home = RedisIdentity(server, base, wait, clock, durable=durable, cluster=options.cluster)
         self.kinds = RedisKinds(server, base)
         self.profile = ""  # the server's promises, as text; empty until they were read
         self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)
@@ -47,6 +50,7 @@ class CheckedRedis:
         self._durability = config.durability
         self._fleet = fleet
         self._trusted = False  # it passed a check in this process
+        self._checked = -math.inf  # when it last did (monotonic)
 
     async def ready(self) -> None:
         """Checks the server if that is due. Raises ConfigError for a server that cannot hold a queue. If it could once,
@@ -63,10 +67,16 @@ class CheckedRedis:
                 raise NotConnected(str(error)) from None
             raise
         self._trusted = True
+        self._checked = self.clock.monotonic()
         await self.home.look(self.time)
         await self.kinds.relearn()
         self.profile = promised
         (_LOG.info if self._durability == "durable" else _LOG.warning)("%s: %s", self.server.name, promised)
+
+    async def look_now_and_then(self) -> None:
+        """Checks the server again if the last check was a while ago."""
+        if self.clock.monotonic() - self._checked >= LOOK_AGAIN:
+            await self.look_again()
 
     async def look_again(self) -> None:
         """Checks the server again: it is another one, or has changed."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
+from redis import exceptions as errors
 from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -28,12 +30,20 @@ class OneSlot:
         self.connection_pool = self
 
     async def execute_command(self, *command: Any, **options: Any) -> Any:
-        """Runs one command at the node that has the slot. Repeats it only if a node redirects it."""
+        """Runs one command at the node that has the slot. Repeats it only if a node redirects it. Raises TryAgainError
+        where no node has all of the slot."""
         async with self._room:
-            if command[0] in _OF_A_NODE:
-                await self._cluster.initialize()
-                options["target_nodes"] = self._cluster.get_node_from_key(self._key)
-            return await self._cluster.execute_command(*command, **options)
+            try:
+                if command[0] in _OF_A_NODE:
+                    await self._cluster.initialize()
+                    options["target_nodes"] = self._cluster.get_node_from_key(self._key)
+                return await self._cluster.execute_command(*command, **options)
+            except AttributeError:  # of redis-py: the slot comes to a master that had none, which it does not know yet
+                raise errors.TryAgainError("the node to which the slot moves was not known") from None
+            except errors.ClusterError as error:
+                if "TTL" not in str(error):
+                    raise
+                raise errors.TryAgainError("each node sends on to another") from None
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -43,7 +53,10 @@ class OneSlot:
         """Does nothing: `aclose` has closed the connections."""
 
     async def dial_anew(self) -> None:
-        """Does nothing: the client follows the slot by itself."""
+        """Learns anew which node has which slot. A master whose last slot went away becomes a replica, and sends only
+        calls with a key on to the new one."""
+        with contextlib.suppress(errors.RedisError, OSError):
+            await self._cluster.nodes_manager.initialize()
 
 
 def cluster_client(options: RedisOptions, key: str) -> OneSlot:

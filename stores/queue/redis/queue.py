@@ -19,6 +19,7 @@ from ....model.claim import Leased, Renewed, ResultSettlement, Settle, State
 from ....model.demand import Demand
 from ....model.errors import InvalidRequest, NotConnected, Unavailable
 from ....model.one_item import BEHIND, CHANGED
+from ....model.reopening import Trouble
 from ....model.search import Search
 from ....model.tries import Try
 from ....model.workload import Headers
@@ -82,7 +83,8 @@ class RedisQueue:
         listener = options.client if options.notify and clients is None else None
         if options.cluster:
             clients = clients or (lambda: (cluster_client(options, self.base), cluster_client(options, self.base)))
-        self._server = RedisServer(options, 0.0, clients)
+        # On a cluster every script declares two keys: `base` is never a key, and `meta` is the first that is made.
+        self._server = RedisServer(options, 0.0, clients, (f"{self.base}meta",) if options.cluster else ())
         self._time: Callable[[], int] = store_time or (lambda: -1)
         self._ground = CheckedRedis(self._server, self.base, options, self._config, wait, clock, self._time, fleet)
         self._home, self._kinds = self._ground.home, self._ground.kinds
@@ -99,6 +101,10 @@ class RedisQueue:
     def profile(self) -> str:
         """The server's promises, as text; empty until they were read."""
         return self._ground.profile
+
+    def troubles(self) -> list[Trouble]:
+        """Troubles of the server and of its data, for operators."""
+        return [*self._server.troubles("queue"), *self._home.troubles()]
 
     async def open(self) -> None:
         """Checks the server. Raises ConfigError for one that cannot hold a queue; a server that cannot be reached now
@@ -136,6 +142,7 @@ class RedisQueue:
         else:
             raise NotConnected(f"{self._server.name}: a different server answers each time; nothing was submitted")
         stored = submitted(answer, len(items), self._config.max_waiting)
+        self._home.stored(next((int(each.id, 16) for each in reversed(stored) if not each.duplicate), 0))
         if not taken:
             lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
             self._claiming.are_due({lane_of[number_of[item.kind]] for item in items if not item.due})
@@ -272,6 +279,7 @@ class RedisQueue:
         keep = min(self._config.keep_ended, self._config.history_bytes // ROW)
         bounds = (int(self._config.retention * 1e6), keep, SWEEP_ITEMS)
         try:
+            await self._ground.look_now_and_then()
             if self._quiet() <= 0:
                 await self._claiming.end_over()
             gone = int(await self._ground.run(SWEEP, *bounds, about="a sweep"))

@@ -3,20 +3,22 @@ members; which servers are trusted."""
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from fakeredis import FakeAsyncRedis
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.model.drop import Cause, Drop
-from tailrace.model.errors import ConfigError
+from tailrace.model.errors import ConfigError, NotConnected
 from tailrace.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.checkpoints.checkpoints import Ending, Mark
 from tailrace.stores.checkpoints.redis import RedisCheckpoints
 from tailrace.stores.drops.redis import RedisDrops
 from tailrace.stores.ledger.redis import RedisLedger
 from tailrace.stores.redis.sort_keys import BEFORE, EACH, LAST, MINUS, digits, packed, unpacked
-from tailrace.stores.redis.trust import facts, trusted
+from tailrace.stores.redis.trust import facts, refuse_unwritten, trusted
 from tailrace.stores.state.redis_server import RedisStateOptions, StateServer
 
 HIGH = (1 << 62) - 5
@@ -110,6 +112,30 @@ def test_a_server_that_could_lose_more_is_refused_with_what_to_change(info, conf
     with pytest.raises(ConfigError, match=words) as refusal:
         trusted("Redis at h:1", GOOD | info, config, durability)
     assert "Redis at h:1" in str(refusal.value)
+
+
+REWRITING = GOOD | {"run_id": "a", "aof_rewrite_in_progress": "1"}
+
+
+@pytest.mark.parametrize(
+    ("info", "waits"),
+    [
+        (GOOD | {"run_id": "a", "aof_rewrite_in_progress": "0", "aof_base_size": "0"}, False),
+        (REWRITING, True),
+        (GOOD | {"aof_rewrite_scheduled": "1"}, True),
+        (GOOD | {"aof_base_size": "0", "aof_last_bgrewrite_status": "err"}, True),
+        (GOOD | {"aof_base_size": "88", "aof_last_bgrewrite_status": "err"}, False),
+    ],
+)
+def test_a_file_that_is_written_anew_is_waited_for(info, waits: bool) -> None:
+    with pytest.raises(NotConnected, match="append-only file") if waits else contextlib.nullcontext():
+        refuse_unwritten("Redis at h:1", info)
+
+
+def test_a_run_that_was_trusted_may_write_its_file_anew() -> None:
+    refuse_unwritten("R", REWRITING, "a")
+    with pytest.raises(NotConnected):
+        refuse_unwritten("R", REWRITING, "b")
 
 
 def test_what_may_be_lost_is_said() -> None:
