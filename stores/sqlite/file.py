@@ -198,7 +198,7 @@ class SqliteFile:
                 self._died = False
             self._serve(connection, standing)
         except BaseException as error:
-            self._die(connection, standing, error)
+            self._die(connection, standing, self._explain(error) if isinstance(error, Exception) else error)
             return
         self._answer([(each, None, NotConnected(f"the {self.name} store was closed")) for each in standing])
         with contextlib.suppress(sqlite3.Error):
@@ -224,7 +224,9 @@ class SqliteFile:
                 left += waiting
         with contextlib.suppress(sqlite3.Error):
             connection.close()  # undoes what was not committed
-        why = NotConnected(f"the writer of the {self.name} store ended: {error!r}")
+        why: Exception = NotConnected(f"the writer of the {self.name} store ended: {error!r}")
+        if isinstance(error, TailraceError):
+            why = error
         self._answer([(each, None, why) for each in left])
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
