@@ -6,9 +6,11 @@ change. A copy has another inode; an earlier run's copy that was written over th
 copy of the same run another time, even when the stamp came along with it. The stamp cannot tell a copy of a running
 store that was written over the same file after that run died: for this there is `tailrace store restored`.
 
-The mark is a random number in the file's own header, another one in each run. So a write-ahead log that was left behind
-by a run that died is known as that of another file, into which it would be played. A run that waits since files were
-put back notes their marks too, without their inodes: the next run finds them put back as well, with a log of their own.
+The mark is a random number in the file's own header, another one in each run: odd, and even from the run's last write
+on. So a file that was changed after that is known all the same: its log was written back later, by a replicator that
+had kept it. And a log that was left behind by a run that died is known as that of another file, into which it would be
+played. A run that waits since files were put back notes their marks too, without their inodes: the next run finds them
+put back as well, with a log of their own.
 
 A file that the stamp knows and that is missing or empty is no new store: nobody starts over it before an operator says
 that the store begins anew (`begin_anew`). Its entry is empty then.
@@ -22,6 +24,7 @@ from pathlib import Path
 
 from ..model.errors import ConfigError
 from .sqlite.backup import sync
+from .sqlite.connecting import closed_mark
 
 STAMP = "tailrace.stamp"
 #: Offset and length, in bytes, of SQLite's user version in a file's header, which is our mark.
@@ -93,10 +96,13 @@ class Stamp:
                 continue  # a stamp of a version that did not know this file
             inode, changed, *marks = known.get(file.name, (None, None))
             now = file.stat()
-            another = bool(marks) and mark_of(file) not in marks
+            mark = mark_of(file)
+            another = bool(marks) and mark not in marks and mark | 1 not in marks
+            written_back = bool(marks) and mark == closed_mark(marks[-1] or 0)
             if another:
                 _refuse_leftovers(file)
-            if another or inode != now.st_ino or changed not in (None, now.st_ctime_ns):
+            changed_since = changed not in (None, now.st_ctime_ns) and not written_back
+            if another or inode != now.st_ino or changed_since:
                 found.append(file.name)
         return found
 

@@ -25,7 +25,7 @@ from typing import Any, TypeVar, cast
 
 from ...model.errors import NotConnected, Overloaded, StoreFull, TailraceError
 from .answers import SKIPPED, Answer, Write, WriteFunction, resolve
-from .connecting import Connecting
+from .connecting import Connecting, closed_mark, write_back
 from .errors import explained
 from .write_queue import WriteQueue
 
@@ -204,7 +204,9 @@ class SqliteFile:
         with contextlib.suppress(sqlite3.Error):
             for last in self._at_close:
                 last(connection)
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if self.mark:
+                connection.execute(f"PRAGMA user_version={closed_mark(self.mark)}")
+            write_back(connection)
         connection.close()
 
     def _serve(self, connection: sqlite3.Connection, standing: list[Write]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -110,3 +111,21 @@ def test_only_a_store_that_is_gone_begins_anew(folder: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="Nothing was changed"):
         stamp(folder).begin_anew(name)
     assert (folder / STAMP).read_text() == before
+
+
+def test_a_log_that_was_written_back_after_the_end_is_no_copy_and_a_copy_of_the_same_run_is_one(folder: Path) -> None:
+    # Given files that a run marked, one of which has its last mark, since nobody kept the log
+    for name, mark in zip(NAMES, (6, 5), strict=True):
+        marked(folder / name, mark)
+    stamp(folder).closed(dict.fromkeys(NAMES, 7))
+    # When both are changed after its end: one is as the run closed it, the other has a mark from before
+    for name in NAMES:
+        os.utime(folder / name)
+    stamp_now = stamp(folder)
+    # Then only the other one was put back
+    assert stamp_now.moved() == ["state.db"]
+
+
+def marked(file: Path, mark: int) -> None:
+    """Gives a file a header with this mark."""
+    file.write_bytes(bytes(60) + mark.to_bytes(4, "big") + bytes(36))
