@@ -151,6 +151,7 @@ class EmbeddedStores:
             await refuse_what_is_parked_in(self.data_dir.path / DELAY_FILE)
         if self._state_left:
             await refuse_what_rests_in(self.data_dir.path / STATE_FILE)
+        self._stamp.refuse_gone()
         moved = self._moved = self._stamp.moved()
         self._mark()
         for file in self._files():

@@ -75,3 +75,21 @@ def store_restored(data: Data = DEFAULT_DATA) -> None:
     with DataDir(data):
         Stamp(data, STAMPED).forget()
     terminal.say(f"{data}: the next run waits for the lease of a source before it hands anything out")
+
+
+@store.command("begin-anew")
+def store_begin_anew(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The name of a file that is missing or empty: queue.db, …")
+    ],
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Let go of a store whose file is missing or empty: the next run begins it anew, without anything that was in it,
+    and hands nothing out for the lease of a source. A node refuses to start over such a file otherwise."""
+    from ..stores.data_dir import DataDir
+    from ..stores.restored import Stamp
+    from .embedded import STAMPED
+
+    with DataDir(data):
+        Stamp(data, STAMPED).begin_anew(file)
+    terminal.say(f"{data / file}: the next run begins it anew; nothing is handed out for the lease of a source then")

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from ..model.errors import TailraceError
 from ..model.plain_text import plain
 
 #: Characters of a failure's reason that operators are shown.
@@ -54,10 +55,13 @@ class Duties:
             self.failed(name, error)
 
     def failed(self, duty: str, error: BaseException) -> None:
-        """Reports that a duty failed beyond its own handling. Called in the event loop, also by code that is no
-        task."""
+        """Reports that a duty failed beyond its own handling. Called in the event loop, also by code that is no task.
+        An error of ours says what is wrong and what to do; of another one the log has the traceback."""
+        what = f"{self.part}: {duty} failed beyond its own handling"
         asyncio.get_running_loop().call_exception_handler(
-            {"message": f"{self.part}: {duty} failed beyond its own handling", "exception": error}
+            {"message": f"{what}: {error}"}
+            if isinstance(error, TailraceError)
+            else {"message": what, "exception": error}
         )
         if not self._failed.is_set():
             self._why = f"{duty}: {plain(error, LONGEST_WHY) or type(error).__name__}"

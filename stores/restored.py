@@ -6,9 +6,14 @@ change. A copy has another inode; an earlier run's copy that was written over th
 copy of the same run another time, even when the stamp came along with it. The stamp cannot tell a copy of a running
 store that was written over the same file after that run died: for this there is `tailrace store restored`.
 
-The mark is a random number in the file's own header, another one in each run. So a write-ahead log that was left behind
-by a run that died is known as that of another file, into which it would be played. A run that waits since files were
-put back notes their marks too, without their inodes: the next run finds them put back as well, with a log of their own.
+The mark is a random number in the file's own header, another one in each run: odd, and even from the run's last write
+on. So a file that was changed after that is known all the same: its log was written back later, by a replicator that
+had kept it. And a log that was left behind by a run that died is known as that of another file, into which it would be
+played. A run that waits since files were put back notes their marks too, without their inodes: the next run finds them
+put back as well, with a log of their own.
+
+A file that the stamp knows and that is missing or empty is no new store: nobody starts over it before an operator says
+that the store begins anew (`begin_anew`). Its entry is empty then.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from pathlib import Path
 
 from ..model.errors import ConfigError
 from .sqlite.backup import sync
+from .sqlite.connecting import closed_mark
 
 STAMP = "tailrace.stamp"
 #: Offset and length, in bytes, of SQLite's user version in a file's header, which is our mark.
@@ -45,20 +51,58 @@ class Stamp:
         self._files = [folder / name for name in files]
         self.names = tuple(files)
 
+    def refuse_gone(self) -> None:
+        """Raises ConfigError where a file is missing or empty that the last run left with a store in it."""
+        gone = [name for name, entry in self._known().items() if entry and self._is_gone(name)]
+        if gone:
+            files = " and ".join(f"{self._path.with_name(name)} is {self._how(name)}" for name in gone)
+            raise ConfigError(
+                f"{files}, and the last run left a store there: to start over it would forget all that was in it. Put "
+                "back what is missing, or all of it from a backup (`tailrace store restore`, into an empty directory). "
+                "If the store is to begin anew, without anything that was in it: "
+                + " and ".join(f"`tailrace store begin-anew {name} --data {self._path.parent}`" for name in gone)
+            )
+
+    def begin_anew(self, name: str) -> None:
+        """Has the next run make a store that is gone, and wait as if it had been put back from a copy. Raises
+        ConfigError for a file that is not gone, or that was none of a store."""
+        known = self._known()
+        if not known.get(name) or not self._is_gone(name):
+            why = "has something in it: move it away first" if known.get(name) else "was no store of the last run"
+            raise ConfigError(f"{self._path.with_name(name)} {why}. Nothing was changed")
+        for left in (name, f"{name}-wal", f"{name}-shm"):
+            self._path.with_name(left).unlink(missing_ok=True)
+        self._write({**known, name: []})
+
+    def _is_gone(self, name: str) -> bool:
+        return name in self.names and self._how(name) != ""
+
+    def _how(self, name: str) -> str:
+        try:
+            return "" if self._path.with_name(name).stat().st_size else "empty"
+        except FileNotFoundError:
+            return "missing"
+
     def moved(self) -> list[str]:
         """The names of files that are not as the last run left them. In a directory without a stamp that is every file.
         Raises ConfigError where the write-ahead log beside such a file belongs to another file."""
         known = self._known()
         found = []
         for file in self._files:
+            if known.get(file.name) == []:
+                found.append(file.name)
+                continue
             if not file.exists() or (known and file.name not in known):
                 continue  # a stamp of a version that did not know this file
             inode, changed, *marks = known.get(file.name, (None, None))
             now = file.stat()
-            another = bool(marks) and mark_of(file) not in marks
+            mark = mark_of(file)
+            another = bool(marks) and mark not in marks and mark | 1 not in marks
+            written_back = bool(marks) and mark == closed_mark(marks[-1] or 0)
             if another:
                 _refuse_leftovers(file)
-            if another or inode != now.st_ino or changed not in (None, now.st_ctime_ns):
+            changed_since = changed not in (None, now.st_ctime_ns) and not written_back
+            if another or inode != now.st_ino or changed_since:
                 found.append(file.name)
         return found
 
@@ -69,7 +113,7 @@ class Stamp:
         for file in self._there():
             if file.name in moved:
                 known[file.name] = [_NONE, None, mark_of(file), marks[file.name]]
-            elif file.name in known:
+            elif known.get(file.name):
                 inode, _, *former = known[file.name]
                 known[file.name] = [inode, None, *former, marks[file.name]]
         self._write(known)

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from ...model.errors import InvalidRequest
+from .commits import confirmed, relaxed
 from .server import PostgresServer
 
 
@@ -22,9 +23,7 @@ class PostgresSchema:
 
     async def write(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
         """Calls one function of the schema, in the form SELECT … FROM S.function(…); returns its rows."""
-        if self._relaxed:
-            statement = statement.replace(" FROM S.", " FROM set_config('synchronous_commit', 'off', true), S.", 1)
-        return await self.read(statement, arguments, about)
+        return await self.read((relaxed if self._relaxed else confirmed)(statement), arguments, about)
 
     async def read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
         """Runs one statement; returns its rows."""

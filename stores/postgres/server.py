@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from ...foundation.config import Seconds
 from ...model.errors import ConfigError, NotConnected, StoreFull, TailraceError
 from ..refused import Refused, UnsaidValue
-from .connection import CursorKeepingConnection, with_schema
+from .connection import CursorKeepingConnection, StandbyLacksIt, with_schema
 from .pool import PostgresConnections
 
 #: Times that a statement is sent again because the server ended it in favour of another one.
@@ -290,6 +290,8 @@ def explained(error: Exception, server: str, about: str = "") -> TailraceError:
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, TimeoutError):
         return NotConnected(f"{what} does not answer; it is unknown whether a write was kept, so it is to be repeated")
+    if isinstance(error, StandbyLacksIt):
+        return NotConnected(f"{what}: {said}, so it is to be repeated")
     code = getattr(error, "sqlstate", None) or next((code for words, code in _TOLD if words in str(error)), "")
     for codes, instead, words in _CASES:
         if code and any(code.startswith(each) for each in codes):

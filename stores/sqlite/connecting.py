@@ -22,6 +22,22 @@ LOG_PAGES = 2000
 BUSY = 5.0
 
 
+def closed_mark(mark: int) -> int:
+    """The mark of a file whose run, which gave it this one, closed it in order: marks of runs are odd, these even."""
+    return mark & ~1
+
+
+def write_back(connection: sqlite3.Connection) -> bool:
+    """Writes the log back into the file as far as no reader needs it, and waits for none: a replicator beside us reads
+    for as long as it runs. Returns whether all of it is there, and the log begun anew."""
+    connection.execute("PRAGMA busy_timeout=0")
+    try:
+        (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={BUSY * 1000:.0f}")
+    return not busy
+
+
 @dataclass(frozen=True, slots=True)
 class Connections:
     """Both connections. `bears_mark`: the mark is in the file's own header, because no reader of old pages of the
@@ -71,16 +87,16 @@ class Connecting:
     def _connect_and_mark(self) -> tuple[sqlite3.Connection, bool]:
         with contextlib.suppress(OSError):  # it exists already, or SQLite tells better why it cannot be made
             self.path.touch(mode=0o600, exist_ok=False)  # whatever the umask: a later change looks like a restore
-        connection, busy = self._connect(), False
+        connection, bears_mark = self._connect(), False
         try:
             if self.mark:
                 connection.execute(f"PRAGMA user_version={self.mark}")
                 # the mark has to be in the file itself, not only in its write-ahead log
-                (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                bears_mark = write_back(connection)
         except sqlite3.Error as error:
             connection.close()
             raise explained(error, self.what) from None
-        return connection, bool(self.mark) and not busy
+        return connection, bears_mark
 
     def _connect(self) -> sqlite3.Connection:
         connection = None

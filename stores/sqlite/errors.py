@@ -27,7 +27,11 @@ def explained(error: Exception, store: str) -> Exception:
     if code in _UNWRITABLE:
         return TailraceError(f"{text}. The folder must exist and be writable by this user")
     if code in _DAMAGED:
-        return TailraceError(f"{text}. The file is damaged or is no tailrace store; restore it from a backup")
+        return TailraceError(
+            f"{text}. The file is damaged or is no tailrace store: stop what runs on it, and put a backup back "
+            "(`tailrace store restore`, into an empty directory). Keep the damaged file: the `.recover` of the "
+            "`sqlite3` program may still read some of it"
+        )
     if code == sqlite3.SQLITE_BUSY:
         return Unavailable(
             f"{text}: another process writes this file. Keep its transactions short; this write may be repeated"

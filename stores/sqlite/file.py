@@ -25,7 +25,7 @@ from typing import Any, TypeVar, cast
 
 from ...model.errors import NotConnected, Overloaded, StoreFull, TailraceError
 from .answers import SKIPPED, Answer, Write, WriteFunction, resolve
-from .connecting import Connecting
+from .connecting import Connecting, closed_mark, write_back
 from .errors import explained
 from .write_queue import WriteQueue
 
@@ -198,13 +198,15 @@ class SqliteFile:
                 self._died = False
             self._serve(connection, standing)
         except BaseException as error:
-            self._die(connection, standing, error)
+            self._die(connection, standing, self._explain(error) if isinstance(error, Exception) else error)
             return
         self._answer([(each, None, NotConnected(f"the {self.name} store was closed")) for each in standing])
         with contextlib.suppress(sqlite3.Error):
             for last in self._at_close:
                 last(connection)
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if self.mark:
+                connection.execute(f"PRAGMA user_version={closed_mark(self.mark)}")
+            write_back(connection)
         connection.close()
 
     def _serve(self, connection: sqlite3.Connection, standing: list[Write]) -> None:
@@ -224,7 +226,9 @@ class SqliteFile:
                 left += waiting
         with contextlib.suppress(sqlite3.Error):
             connection.close()  # undoes what was not committed
-        why = NotConnected(f"the writer of the {self.name} store ended: {error!r}")
+        why: Exception = NotConnected(f"the writer of the {self.name} store ended: {error!r}")
+        if isinstance(error, TailraceError):
+            why = error
         self._answer([(each, None, why) for each in left])
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed

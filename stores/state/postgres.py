@@ -30,6 +30,7 @@ from ..postgres.hints import PostgresHints
 from ..postgres.migrations.migrate import require
 from ..postgres.schema import PostgresSchema
 from ..postgres.server import PostgresOptions, PostgresServer, refuse_unsafe
+from ..postgres.standbys import tell_of_promotion
 from ..postgres.watch import ChangeWatch
 from ..replays.postgres import PostgresReplays
 from ..results.postgres import PostgresResults
@@ -76,6 +77,7 @@ class PostgresGround:
         if not self._checked:
             await require(connection, schema, bound)
             await refuse_another_fleet(connection, schema, f"the state on {name}", self._fleet)
+            await tell_of_promotion(connection, f"the state on {name}", durable=self._durable)
             self._checked = True
         if not self._durable:
             await look_for_a_crash(connection, schema, name)

@@ -134,6 +134,9 @@ class _Stamp(Stamp):
         self._disk = disk
         self.names = STAMPED
 
+    def refuse_gone(self) -> None:
+        """Does nothing: no file goes missing here."""
+
     def moved(self) -> list[str]:
         """Names of the files that were put back."""
         return [f"{name}.db" for name in sorted(self._disk.put_back)]

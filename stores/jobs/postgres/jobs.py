@@ -103,7 +103,7 @@ class PostgresJobs:
         )
         for _ in range(NEW_IDS):
             with contextlib.suppress(psycopg.errors.UniqueViolation):  # somebody made it meanwhile
-                [(outcome, told)] = await self._ground.rows(call.CREATE, arguments, "a new job")
+                [(outcome, told)] = await self._ground.write(call.CREATE, arguments, "a new job")
                 break
         else:
             raise Unavailable(f"the job {tree.id!r} collides with new jobs of others each time: try again")
@@ -136,7 +136,7 @@ class PostgresJobs:
         for attempt in range(NEW_IDS):
             ids = self._queue.new_ids(len(items))
             try:
-                found = await self._ground.rows(
+                found = await self._ground.write(
                     call.ADD, (self._ground.time(), tree, job, token, numbers(ids), *columns), "an addition to a job"
                 )
             except psycopg.errors.UniqueViolation as error:  # somebody else just took an id, the token or a key
@@ -180,7 +180,7 @@ class PostgresJobs:
 
     async def seal(self, tree: str, job: str) -> bool:
         refusals.check_names(tree, job)
-        [(outcome, told)] = await self._ground.rows(call.SEAL, (tree, job), "the seal of a job")
+        [(outcome, told)] = await self._ground.write(call.SEAL, (tree, job), "the seal of a job")
         if outcome == "again":
             return False
         if outcome != "sealed":
@@ -208,7 +208,7 @@ class PostgresJobs:
     async def change(self, tree: str, what: str, why: str) -> str:
         refusals.check_names(tree)
         refusals.check_change(what)
-        [(word,)] = await self._ground.rows(call.CHANGE, (tree, what, why), "a change of a job")
+        [(word,)] = await self._ground.write(call.CHANGE, (tree, what, why), "a change of a job")
         if word == "unknown":
             raise refusals.unknown(tree)
         await self._advance_soon()
@@ -221,7 +221,7 @@ class PostgresJobs:
         while outcome == "more":
             await self._queue.room.look(retrying.TAKEN)
             arguments = (self._ground.time(), tree, id, who, retrying.TAKEN, retrying.TAKEN_BYTES)
-            [(outcome, count, id)] = await self._ground.rows(call.RETRY, arguments, "another try of a job")
+            [(outcome, count, id)] = await self._ground.write(call.RETRY, arguments, "another try of a job")
             if outcome == "unknown":
                 raise refusals.unknown(tree)
             if outcome == "open":
@@ -243,7 +243,7 @@ class PostgresJobs:
         for attempt in range(NEW_IDS):
             new = numbers(self._queue.new_ids(len(formers)))
             try:
-                found = await self._ground.rows(
+                found = await self._ground.write(
                     call.REDRIVE, (self._ground.time(), numbers(formers), new), "a redrive of items of jobs"
                 )
             except psycopg.errors.UniqueViolation as error:  # somebody else just took an id, or redrives the same items
@@ -325,7 +325,7 @@ class PostgresJobs:
         return sorted(JobEventRow(*row) for row in rows)
 
     async def forget_events(self, numbers_: Sequence[int]) -> None:
-        await self._ground.rows(call.FORGET_EVENTS, (numbers(numbers_),), "events of jobs")
+        await self._ground.write(call.FORGET_EVENTS, (numbers(numbers_),), "events of jobs")
 
     async def sweep(self) -> int:
         """Cancels trees that are open for too long, does due steps of jobs, and removes some of the trees that are past

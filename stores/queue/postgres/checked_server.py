@@ -10,10 +10,12 @@ from psycopg import AsyncConnection
 
 from ....foundation.clock import Clock
 from ...config import StoresConfig
+from ...postgres.commits import confirmed, relaxed
 from ...postgres.crash import look_for_a_crash
 from ...postgres.fleet import refuse_another_fleet
 from ...postgres.migrations.migrate import require
 from ...postgres.server import PostgresServer, refuse_unsafe
+from ...postgres.standbys import tell_of_promotion
 from ..server_clock import ServerClock
 from .identity import PostgresIdentity
 from .kinds import PostgresKinds
@@ -46,9 +48,11 @@ class CheckedPostgres:
     async def rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]:
         """Runs one statement, with S. for the schema. With relaxed durability it does not wait for the commit to be on
         disk."""
-        if self._relaxed:
-            statement = statement.replace(" FROM S.", " FROM set_config('synchronous_commit', 'off', true), S.", 1)
-        return await self.read(statement, arguments, about)
+        return await self.read(relaxed(statement) if self._relaxed else statement, arguments, about)
+
+    async def write(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
+        """Runs one statement whose caller lets go of something when it is confirmed, also by a repeat."""
+        return await self.rows(statement if self._relaxed else confirmed(statement), arguments, about)
 
     async def read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
         """Runs one statement that writes nothing."""
@@ -59,6 +63,7 @@ class CheckedPostgres:
         if not self._checked:
             await require(connection, self._schema, bound)
             await refuse_another_fleet(connection, self._schema, f"the queue on {self.server.name}", self._fleet)
+            await tell_of_promotion(connection, f"the queue on {self.server.name}", durable=not self._relaxed)
             self._checked = True
         if self._relaxed:
             await look_for_a_crash(connection, self._schema, self.server.name)

@@ -74,6 +74,7 @@ class PostgresQueue:
         self._time: Callable[[], int | None] = store_time or (lambda: None)
         self.ground = ground = CheckedPostgres(options, self._config, wait, clock, self._time, fleet)
         self._home, self._kinds, self._rows, self._read = ground.home, ground.kinds, ground.rows, ground.read
+        self._write = ground.write
         self.quiet_until = -math.inf  # nothing is leased before this time of the monotonic clock
         self._ids, self._out = Ids(0), ClaimsOut()
         self._ends: list[Callable[[], None]] = []
@@ -168,7 +169,7 @@ class PostgresQueue:
         leased: Leased | None = None
         try:
             times = self._time(), int(self._clock.wall() * 1000)
-            ids, first, moment, found = await stored(self._rows, self._kinds, self._ids, items, times, claim)
+            ids, first, moment, found = await stored(self._write, self._kinds, self._ids, items, times, claim)
             taken = self._claiming.turned(found)
             if taker is not None and taken:
                 leased = await self._claiming.handed_out(taken, taker.seconds)
@@ -238,14 +239,14 @@ class PostgresQueue:
     async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
         if not others and 0 < len(succeeded) <= FEW:
             return await self._settlements.add(Succeeded(fence, succeeded))
-        return self._settled(await settled(self._rows, self._out, self._time(), fence, succeeded, others))[0]
+        return self._settled(await settled(self._write, self._out, self._time(), fence, succeeded, others))[0]
 
     async def settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> ResultSettlement:
-        reply = await settled(self._rows, self._out, self._time(), fence, succeeded, others, told=True)
+        reply = await settled(self._write, self._out, self._time(), fence, succeeded, others, told=True)
         return ResultSettlement(self._settled(reply)[0], dict(reply.unfit))
 
     async def _succeed(self, group: Sequence[Succeeded]) -> list[list[str]]:
-        return self._settled(await succeeded_together(self._rows, self._out, self._time(), group))
+        return self._settled(await succeeded_together(self._write, self._out, self._time(), group))
 
     def _settled(self, reply: SettleReply) -> list[list[str]]:
         if reply.again:
@@ -258,7 +259,7 @@ class PostgresQueue:
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         wanted = numbers(map(id_number, ids))
-        [(answers, again)] = await self._rows(call.CANCEL, (self._time(), wanted), "a cancellation")
+        [(answers, again)] = await self._write(call.CANCEL, (self._time(), wanted), "a cancellation")
         if again:
             self._wake(anything=True)
         return list(answers)

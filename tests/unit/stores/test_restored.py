@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tailrace.model.errors import ConfigError
 from tailrace.stores.restored import STAMP, Stamp
 
 NAMES = ("queue.db", "state.db")
@@ -79,3 +81,51 @@ def test_files_without_a_stamp_and_what_an_operator_says(folder: Path) -> None:
     assert stamp(folder).moved() == [*NAMES]
     (folder / STAMP).write_text("not JSON")
     assert stamp(folder).moved() == [*NAMES]
+
+
+def test_a_file_that_is_gone_is_refused_until_it_is_to_begin_anew_and_found_put_back_then(folder: Path) -> None:
+    # Given a file of a store that was lost
+    stamp(folder).closed()
+    (folder / "state.db").unlink()
+    (folder / "queue.db").write_bytes(b"")
+    with pytest.raises(ConfigError, match=r"queue\.db is empty and .*state\.db is missing"):
+        stamp(folder).refuse_gone()
+    # When both are to begin anew
+    for name in NAMES:
+        stamp(folder).begin_anew(name)
+    # Then nothing is refused, and the run that makes them waits, as do those that follow until its wait is over
+    stamp(folder).refuse_gone()
+    assert stamp(folder).moved() == [*NAMES] and not (folder / "queue.db").exists()
+    for name in NAMES:
+        (folder / name).write_text("anew")
+    stamp(folder).opened(moved=NAMES)
+    assert stamp(folder).moved() == [*NAMES]
+    stamp(folder).opened()
+    assert stamp(folder).moved() == []
+
+
+@pytest.mark.parametrize("name", ["queue.db", "log.db"])
+def test_only_a_store_that_is_gone_begins_anew(folder: Path, name: str) -> None:
+    stamp(folder).closed()
+    before = (folder / STAMP).read_text()
+    with pytest.raises(ConfigError, match="Nothing was changed"):
+        stamp(folder).begin_anew(name)
+    assert (folder / STAMP).read_text() == before
+
+
+def test_a_log_that_was_written_back_after_the_end_is_no_copy_and_a_copy_of_the_same_run_is_one(folder: Path) -> None:
+    # Given files that a run marked, one of which has its last mark, since nobody kept the log
+    for name, mark in zip(NAMES, (6, 5), strict=True):
+        marked(folder / name, mark)
+    stamp(folder).closed(dict.fromkeys(NAMES, 7))
+    # When both are changed after its end: one is as the run closed it, the other has a mark from before
+    for name in NAMES:
+        os.utime(folder / name)
+    stamp_now = stamp(folder)
+    # Then only the other one was put back
+    assert stamp_now.moved() == ["state.db"]
+
+
+def marked(file: Path, mark: int) -> None:
+    """Gives a file a header with this mark."""
+    file.write_bytes(bytes(60) + mark.to_bytes(4, "big") + bytes(36))

@@ -41,6 +41,9 @@ class Connection:
         self.fails = False
         self.executed: list[tuple[str, Sequence[Any] | None]] = []
 
+    def add_notice_handler(self, handler: object) -> None:
+        """Has nothing to notice."""
+
     def cursor(self) -> Cursor:
         self.made += 1
         return Cursor(self)
