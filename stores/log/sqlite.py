@@ -17,12 +17,12 @@ from ...model.errors import InvalidRequest
 from ..sqlite.file import SqliteFile
 from ..sqlite.identity import SCHEMA as IDENTITY
 from ..sqlite.insert import CHUNKS, chunks, insert, places
+from ..trusted_time import TrustedTime
 from .batch import Batch, BatchRow, decode, rows, take
 from .log import Bounds, Record, Records
 from .recent_batches import RecentBatches
+from .sqlite_retention import SWEEP, past
 
-#: Batches that one step of a trim deletes and one sweep looks at: a bound on the time that it holds the writer.
-SWEEP = 1000
 #: Partitions whose last decoded batches are kept.
 CACHED = 64
 #: Most partitions of a stream.
@@ -105,15 +105,23 @@ def _ends(connection: sqlite3.Connection, places: Sequence[tuple[int, int]]) -> 
 class SqliteLog:
     """A Log in one SQLite file. The owner opens and closes the file; `open` must be called after that.
 
-    `retention` (seconds) is the time for which records are kept; None: until they are trimmed.
+    `retention` (seconds) is the time for which records are kept, by the `trusted` time; None: until they are trimmed.
     """
 
     batches = True
 
-    def __init__(self, file: SqliteFile, clock: Clock = SYSTEM_CLOCK, *, retention: float | None = None) -> None:
+    def __init__(
+        self,
+        file: SqliteFile,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        retention: float | None = None,
+        trusted: TrustedTime | None = None,
+    ) -> None:
         self._file = file
         self._retention = retention
         self._clock = clock
+        self._trusted = trusted or TrustedTime(clock)
         self._ids: dict[str, int] = {}
         self._partitions: dict[str, dict[int, _Partition]] = {}
         # The ends of partitions in the file, by numbers: used by the writer thread only, which alone appends.
@@ -382,18 +390,6 @@ class SqliteLog:
         owner calls it now and then."""
         if self._retention is None:
             return
-        oldest = self._clock.wall() - self._retention
-
-        def find(connection: sqlite3.Connection) -> list[tuple[int, int, int]]:
-            return connection.execute(
-                "SELECT p.stream, p.partition,"
-                " (SELECT max(first + count) FROM (SELECT first, count, time FROM batches AS b"
-                "   WHERE b.stream = p.stream AND b.partition = p.partition ORDER BY first LIMIT ?) WHERE time < ?)"
-                " FROM partitions AS p",
-                (SWEEP, oldest),
-            ).fetchall()
-
-        names = {number: name for name, number in self._ids.items()}
-        for number, partition, before in await self._file.read(find):
-            if before is not None:
-                await self.trim(names[number], partition, before)
+        oldest, names = self._trusted.seconds() - self._retention, {number: name for name, number in self._ids.items()}
+        for number, partition, before in await self._file.read(lambda connection: past(connection, oldest)):
+            await self.trim(names[number], partition, before)
