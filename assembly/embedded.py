@@ -32,6 +32,7 @@ from ..stores.jobs.jobs import JobOutbox
 from ..stores.jobs.relay import LOOK, LOOK_AT_SERVER, JobEventRelay
 from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
+from ..stores.log.readers import LogReaders
 from ..stores.queue.engines import ENGINES as QUEUES
 from ..stores.queue.engines import OpenQueue
 from ..stores.queue.sqlite import queue
@@ -105,7 +106,9 @@ class EmbeddedStores:
             chosen = queue.SqliteQueue(self._queue_file, config, clock, trusted=trusted)
         self.queue: OpenQueue = chosen
         self.jobs = jobs_beside(chosen, config)
-        self.log = log.SqliteLog(self._log_file, clock, retention=config.log_retention, trusted=trusted)
+        self.log = log.SqliteLog(
+            self._log_file, clock, retention=config.log_retention, max_bytes=config.log_bytes, trusted=trusted
+        )
         delay_log = chosen_log(config.delay_log, clock, fleet)
         self._delay_left = delay_log is not None and (path / DELAY_FILE).exists()
         if delay_log is None:
@@ -246,7 +249,7 @@ class EmbeddedStores:
 
     def troubles(self) -> list[Trouble]:
         """Troubles found when the files were opened, and since, for operators."""
-        return [*self.heights.troubles(), *self._trusted.troubles()]
+        return [*self.heights.troubles(), *self._trusted.troubles(), *self.log.troubles()]
 
     def engines(self) -> dict[str, object]:
         """The stores that other processes may use, by name."""
@@ -275,7 +278,7 @@ class EmbeddedStores:
         swept = [
             ("queue", _whole(self.queue)),
             ("jobs", _whole(self.jobs)),
-            ("log", self.log.sweep),
+            ("log", self._sweep_log),
             ("state", self.state.ground.sweep),
         ]
         swept.append(("write-ahead logs", self._watch_logs))
@@ -299,6 +302,11 @@ class EmbeddedStores:
                     backoffs[name].reset()
                     if self.duties.well(duty):
                         _LOG.info("%s goes on", duty)
+
+    async def _sweep_log(self) -> None:
+        readers = LogReaders(self.checkpoints)
+        while await self.log.sweep(await readers.readers()):  # noqa: ASYNC110 - a pause between steps, no event
+            await asyncio.sleep(0.05)
 
     async def _note(self, *, last: bool = False) -> None:
         """Writes the state of the files into the stamp, then their heights outside; no heights during a wait, so that a
