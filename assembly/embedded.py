@@ -43,7 +43,7 @@ from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch
 from ..stores.state import sqlite as state
 from ..stores.state.engines import ENGINES as STATES
 from ..stores.state.sqlite_restored import supersede
-from ..stores.trusted_time import TrustedTime, TrustedTimes
+from ..stores.trusted_time import HOST, TrustedTime, TrustedTimes
 from .delay_log_marks import forget_marks_of_another_log
 from .heights import NotedHeights
 from .left_behind import refuse_what_is_parked_in, refuse_what_rests_in, refuse_what_waits_in
@@ -93,13 +93,13 @@ class EmbeddedStores:
     ) -> None:
         config = config or StoresConfig()
         self.data_dir = DataDir(data)
-        path, sync = self.data_dir.path, config.synchronous
-        sizes = sizes or LeaseSizes()
+        path, sync, sizes = self.data_dir.path, config.synchronous, sizes or LeaseSizes()
         self._queue_file: SqliteFile | None = None
         self._log_file = file(path / LOG_FILE, log.SCHEMA, name="log", synchronous=sync)
         self._delay_file: SqliteFile | None = None
-        trusted = self.trusted = TrustedTime(clock)
-        chosen = QUEUES.chosen(config.queue, config, clock, wait=wait_for_source(sizes), fleet=fleet)
+        times = {HOST: TrustedTime(clock)}
+        trusted = self.trusted = times[HOST]
+        chosen = QUEUES.chosen(config.queue, config, clock, wait=wait_for_source(sizes), fleet=fleet, times=times)
         self._queue_left = chosen is not None and (path / QUEUE_FILE).exists()
         if chosen is None:
             self._queue_file = file(path / QUEUE_FILE, queue.SCHEMA, name="queue", synchronous=sync)
@@ -124,7 +124,7 @@ class EmbeddedStores:
                 self._waiting_file, config.model_copy(update=WAITING_BOUNDS), clock, trusted=trusted
             )
         self._state_file: SqliteFile | None = None
-        there = STATES.chosen(config.state, config, clock, wait=wait_for_source(sizes), fleet=fleet)
+        there = STATES.chosen(config.state, config, clock, wait=wait_for_source(sizes), fleet=fleet, times=times)
         self._state_left = there is not None and (path / STATE_FILE).exists()
         if there is None:
             self._state_file = file(path / STATE_FILE, state.SCHEMA, name="state", synchronous=sync)
@@ -139,7 +139,7 @@ class EmbeddedStores:
         for own in self._all_files():
             own.on_death(functools.partial(self.duties.failed, f"the writer of {own.name}.db"))
         self._clock, self._quiet = clock, wait_for_source(sizes)
-        self._trusted = TrustedTimes(path, {"this host": trusted}, clock)
+        self._trusted = TrustedTimes(path, times, clock)
         self._stamp = Stamp(path, [file.path.name for file in self._all_files()])
         self.heights = self._heights_in(None if run_dir is None else RememberedHeights(run_dir, path))
         self.held_logs: dict[str, HeldLog] = {}  # write-ahead logs that somebody keeps from being begun anew, by file

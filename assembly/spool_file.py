@@ -16,7 +16,7 @@ from ..gateway.spooling import spool_rule
 from ..stores.data_dir import DataDir
 from ..stores.spool import sqlite as spool
 from ..stores.sqlite.file import SqliteFile
-from ..stores.trusted_time import TrustedTime, TrustedTimes
+from ..stores.trusted_time import HOST, TrustedTime, TrustedTimes
 
 NAME = "spool.db"
 
@@ -37,7 +37,7 @@ class SpoolFile:
     ) -> None:
         self._data_dir = DataDir(data) if own else None
         trusted = trusted or TrustedTime(clock)
-        self._times = TrustedTimes(data, {"this host": trusted}, clock) if own else None
+        self._times = TrustedTimes(data, {HOST: trusted}, clock) if own else None
         self._file = file(data / NAME, spool.SCHEMA, name="spool")
         self.spool = spool.SqliteSpool(
             self._file,

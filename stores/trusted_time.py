@@ -34,6 +34,8 @@ AGREED: Final = 6 * 3_600_000_000
 TOLD: Final = 3600
 #: µs: a trusted time before this one was never the wall clock's.
 YEAR: Final = 366 * 86_400_000_000
+#: The name of this host's clock among the clocks of `TrustedTimes`.
+HOST: Final = "this host"
 #: The file beside the databases that remembers the trusted time; and seconds between two notes.
 NOTE, PERIOD = "trusted_time.json", 60.0
 
@@ -107,6 +109,17 @@ class TrustedTime:
         return self.micros() / 1e6
 
     @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever known of the clock."""
+        return self._trusted.time < YEAR
+
+    @property
+    def carried_on(self) -> int:
+        """The trusted time (µs) as the monotonic clock carried it on since the last look, for reads that ask no server
+        for its time."""
+        return self._trusted.time + self._monotonic() - self._trusted.at
+
+    @property
     def note(self) -> tuple[str, Trusted]:
         """The boot, and the trusted time as it was last worked out, for the next run."""
         return self._boot, self._trusted
@@ -120,8 +133,8 @@ class TrustedTime:
         waited = (at - since) // 1_000_000
         ahead = (
             f"it is {duration_text(behind)} ahead of the time that is known to have passed"
-            if time > YEAR
-            else ("no run before has noted that it was right")
+            if not self.is_new
+            else "no run before has noted that it was right"
         )
         return Trouble(
             "stores",
@@ -130,6 +143,15 @@ class TrustedTime:
             f"kept step with the monotonic clock for {duration_text(AGREED // 1_000_000)}; bounds in bytes hold",
             todo=f"see that the clock of {whose} is right (date -u), and set it if not; if it is right, do nothing",
         )
+
+
+def server_time(clock: Clock, times: dict[str, TrustedTime] | None, server: str) -> TrustedTime:
+    """The trusted time of a server's clock; `times` takes it up under the name of the server. A store of that server
+    gives it what the server told before it deletes."""
+    made = TrustedTime(clock)
+    if times is not None:
+        times[f"the {server}"] = made
+    return made
 
 
 class TrustedTimes:
@@ -168,5 +190,7 @@ class TrustedTimes:
         self._noted_at = moment
 
     def troubles(self) -> list[Trouble]:
-        """The troubles for operators while deletions wait."""
-        return [found for name, each in self._times.items() if (found := each.trouble(name)) is not None]
+        """The troubles for operators while deletions wait. A server that is new to this node is none: nobody can tell
+        how long it has been there."""
+        found = [(each.is_new and name != HOST, each.trouble(name)) for name, each in self._times.items()]
+        return [trouble for is_new, trouble in found if trouble is not None and not is_new]
