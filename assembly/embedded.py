@@ -7,6 +7,7 @@ service's streams (`delay_log`); its items may wait in a queue of their own (`de
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import math
@@ -31,6 +32,7 @@ from ..stores.jobs.jobs import JobOutbox
 from ..stores.jobs.relay import LOOK, LOOK_AT_SERVER, JobEventRelay
 from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
+from ..stores.log.readers import LogReaders
 from ..stores.queue.engines import ENGINES as QUEUES
 from ..stores.queue.engines import OpenQueue
 from ..stores.queue.sqlite import queue
@@ -42,6 +44,7 @@ from ..stores.state import sqlite as state
 from ..stores.state.engines import ENGINES as STATES
 from ..stores.state.sqlite_restored import supersede
 from ..stores.troubles import Troubled
+from ..stores.trusted_time import HOST, TrustedTime, TrustedTimes
 from .delay_log_marks import forget_marks_of_another_log
 from .heights import NotedHeights
 from .left_behind import refuse_what_is_parked_in, refuse_what_rests_in, refuse_what_waits_in
@@ -60,7 +63,7 @@ STAMPED = (QUEUE_FILE, STATE_FILE, LOG_FILE, DELAY_FILE, WAITING_FILE)
 WAITING_BOUNDS = {"max_waiting": 1 << 40, "max_payload": 12 << 20, "retention": 0.0, "keep_ended": 0}
 
 #: Two duties, as operators are told of them.
-_STAMPING, _NOTING = "the stamp of the data directory", "the note of the stores' heights in the run directory"
+_STAMPING, _NOTING = "the notes in the data directory", "the note of the stores' heights in the run directory"
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -91,19 +94,22 @@ class EmbeddedStores:
     ) -> None:
         config = config or StoresConfig()
         self.data_dir = DataDir(data)
-        path, sync = self.data_dir.path, config.synchronous
-        sizes = sizes or LeaseSizes()
+        path, sync, sizes = self.data_dir.path, config.synchronous, sizes or LeaseSizes()
         self._queue_file: SqliteFile | None = None
         self._log_file = file(path / LOG_FILE, log.SCHEMA, name="log", synchronous=sync)
         self._delay_file: SqliteFile | None = None
-        chosen = QUEUES.chosen(config.queue, config, clock, wait=wait_for_source(sizes), fleet=fleet)
+        times = {HOST: TrustedTime(clock)}
+        trusted = self.trusted = times[HOST]
+        chosen = QUEUES.chosen(config.queue, config, clock, wait=wait_for_source(sizes), fleet=fleet, times=times)
         self._queue_left = chosen is not None and (path / QUEUE_FILE).exists()
         if chosen is None:
             self._queue_file = file(path / QUEUE_FILE, queue.SCHEMA, name="queue", synchronous=sync)
-            chosen = queue.SqliteQueue(self._queue_file, config, clock)
+            chosen = queue.SqliteQueue(self._queue_file, config, clock, trusted=trusted)
         self.queue: OpenQueue = chosen
         self.jobs = jobs_beside(chosen, config)
-        self.log = log.SqliteLog(self._log_file, clock, retention=config.log_retention)
+        self.log = log.SqliteLog(
+            self._log_file, clock, retention=config.log_retention, max_bytes=config.log_bytes, trusted=trusted
+        )
         delay_log = chosen_log(config.delay_log, clock, fleet)
         self._delay_left = delay_log is not None and (path / DELAY_FILE).exists()
         if delay_log is None:
@@ -115,16 +121,17 @@ class EmbeddedStores:
         # A queue that is not configured any more is emptied all the same.
         if config.delay_queue != "none" or (path / WAITING_FILE).exists():
             self._waiting_file = file(path / WAITING_FILE, queue.SCHEMA, name="waiting", synchronous=sync)
-            self.delay_queue = queue.SqliteQueue(self._waiting_file, config.model_copy(update=WAITING_BOUNDS), clock)
+            self.delay_queue = queue.SqliteQueue(
+                self._waiting_file, config.model_copy(update=WAITING_BOUNDS), clock, trusted=trusted
+            )
         self._state_file: SqliteFile | None = None
-        there = STATES.chosen(config.state, config, clock, wait=wait_for_source(sizes), fleet=fleet)
+        there = STATES.chosen(config.state, config, clock, wait=wait_for_source(sizes), fleet=fleet, times=times)
         self._state_left = there is not None and (path / STATE_FILE).exists()
         if there is None:
             self._state_file = file(path / STATE_FILE, state.SCHEMA, name="state", synchronous=sync)
-            there = state.state_in(self._state_file, config, clock)
+            there = state.state_in(self._state_file, config, clock, trusted)
         self.state = there
-        self._config, self._reads_log, self._carries_events = config, reads_log, carries_events
-        self._fleet = fleet
+        self._config, self._reads_log, self._carries_events, self._fleet = config, reads_log, carries_events, fleet
         self.checkpoints, self.control, self.dead_letters = there.checkpoints, there.control, there.dead_letters
         self.drops, self.inventory, self.ledger = there.drops, there.inventory, there.ledger
         self.ownership, self.replays, self.results = there.ownership, there.replays, there.results
@@ -133,6 +140,7 @@ class EmbeddedStores:
         for own in self._all_files():
             own.on_death(functools.partial(self.duties.failed, f"the writer of {own.name}.db"))
         self._clock, self._quiet = clock, wait_for_source(sizes)
+        self._trusted = TrustedTimes(path, times, clock)
         self._stamp = Stamp(path, [file.path.name for file in self._all_files()])
         self.heights = self._heights_in(None if run_dir is None else RememberedHeights(run_dir, path))
         self.held_logs: dict[str, HeldLog] = {}  # write-ahead logs that somebody keeps from being begun anew, by file
@@ -152,6 +160,7 @@ class EmbeddedStores:
         if self._state_left:
             await refuse_what_rests_in(self.data_dir.path / STATE_FILE)
         self._stamp.refuse_gone()
+        self._trusted.begin(fresh=not self._on_disk() and None not in (self._queue_file, self._state_file))
         moved = self._moved = self._stamp.moved()
         self._mark()
         for file in self._files():
@@ -172,6 +181,8 @@ class EmbeddedStores:
                 await store.open()
         note_fleet(self.data_dir.path, self._fleet)
         await self.heights.opened()
+        with contextlib.suppress(OSError):  # the sweep tries again, and tells
+            self._note_trusted()
         if self._state_file is None:
             await self._bind_logs(reads_log=self._reads_log)
         await forget_marks_of_another_log(self.checkpoints, self.ownership, self.delay_log, self._config.delay_log)
@@ -239,8 +250,8 @@ class EmbeddedStores:
             self._stamped = True
 
     def troubles(self) -> list[Trouble]:
-        """Troubles found when the files were opened, and those of servers, for operators."""
-        stores = (self.heights, self.queue, self.delay_log, self.state.ground)
+        """Troubles found when the files were opened, and since, and those of servers, for operators."""
+        stores = (self.heights, self._trusted, self.log, self.queue, self.delay_log, self.state.ground)
         return [trouble for store in stores if isinstance(store, Troubled) for trouble in store.troubles()]
 
     def engines(self) -> dict[str, object]:
@@ -256,13 +267,21 @@ class EmbeddedStores:
     def _all_files(self) -> list[SqliteFile]:
         return [*self._files(), *([] if self._state_file is None else [self._state_file])]
 
+    def _on_disk(self) -> bool:
+        return any(file.path.exists() for file in self._all_files())
+
+    def _note_trusted(self, *, now: bool = False) -> None:
+        self.trusted.micros()
+        if self._on_disk():  # the databases of a simulation are elsewhere
+            self._trusted.note(now=now)
+
     async def _sweep(self) -> None:
         """Sweeps the stores one after the other. A sweep holds nothing between two turns, so a failure is only told,
         and the sweep is tried again after a pause."""
         swept = [
             ("queue", _whole(self.queue)),
             ("jobs", _whole(self.jobs)),
-            ("log", self.log.sweep),
+            ("log", self._sweep_log),
             ("state", self.state.ground.sweep),
         ]
         swept.append(("write-ahead logs", self._watch_logs))
@@ -287,12 +306,18 @@ class EmbeddedStores:
                     if self.duties.well(duty):
                         _LOG.info("%s goes on", duty)
 
+    async def _sweep_log(self) -> None:
+        readers = LogReaders(self.checkpoints)
+        while await self.log.sweep(await readers.readers()):  # noqa: ASYNC110 - a pause between steps, no event
+            await asyncio.sleep(0.05)
+
     async def _note(self, *, last: bool = False) -> None:
         """Writes the state of the files into the stamp, then their heights outside; no heights during a wait, so that a
         process which dies in it leaves the wait to the next run."""
         duty = _STAMPING
         try:
             self._stamp_opened()
+            self._note_trusted(now=last)
             duty = _NOTING
             if not self._moved:
                 await self.heights.note(now=last)

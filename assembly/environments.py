@@ -7,6 +7,7 @@ from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..gateway.environment import DeclaredFiles, GatewayStores
 from ..gateway.quotas import QuotasConfig
 from ..gateway.schedules import SchedulesConfig
+from ..stores.log.readers import LogReaders
 from ..tailers.registry import Environment
 from .embedded import EmbeddedStores
 from .remote import RemoteStores
@@ -25,6 +26,7 @@ def gateway_stores(stores: EmbeddedStores | RemoteStores, spool: SpoolFile | Non
         schedules=stores.schedules,
         usage=stores.usage,
         jobs=stores.jobs,
+        readers=LogReaders(stores.checkpoints),
         spool=None if spool is None else spool.spool,
     )
 

@@ -97,7 +97,8 @@ class Node:
             replays=stores.replays,
         )
         apart = stores_config.queue["engine"] != EMBEDDED
-        self._spool = SpoolFile(data, gateway_config, own=False) if wanted(data, gateway_config, apart=apart) else None
+        spools = wanted(data, gateway_config, apart=apart)
+        self._spool = SpoolFile(data, gateway_config, own=False, trusted=stores.trusted) if spools else None
         self._membership = Membership(stores.control, self._tailers)
         board = TroubleBoard(self._troubles)
         running = self._tailers.replays

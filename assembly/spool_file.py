@@ -3,6 +3,7 @@ or in one of the gateway's own."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,13 +16,14 @@ from ..gateway.spooling import spool_rule
 from ..stores.data_dir import DataDir
 from ..stores.spool import sqlite as spool
 from ..stores.sqlite.file import SqliteFile
+from ..stores.trusted_time import HOST, TrustedTime, TrustedTimes
 
 NAME = "spool.db"
 
 
 class SpoolFile:
     """The file, open between `start` and `stop`. `own` takes the directory too; else another part of this process has
-    it. Always durable: its submissions were answered, and are nowhere else."""
+    it, and its `trusted` time. Always durable: its submissions were answered, and are nowhere else."""
 
     def __init__(
         self,
@@ -31,8 +33,11 @@ class SpoolFile:
         own: bool,
         clock: Clock = SYSTEM_CLOCK,
         file: type[SqliteFile] = SqliteFile,
+        trusted: TrustedTime | None = None,
     ) -> None:
         self._data_dir = DataDir(data) if own else None
+        trusted = trusted or TrustedTime(clock)
+        self._times = TrustedTimes(data, {HOST: trusted}, clock) if own else None
         self._file = file(data / NAME, spool.SCHEMA, name="spool")
         self.spool = spool.SqliteSpool(
             self._file,
@@ -40,18 +45,26 @@ class SpoolFile:
             room=spool_rule(config).check_room,
             retention=config.spool_retention,
             most_kept=max(1, config.spool_items),
+            trusted=trusted,
         )
 
     async def start(self) -> None:
         """Opens the file. Raises the errors of DataDir and SqliteFile."""
         if self._data_dir is not None:
             self._data_dir.open()
+        if self._times is not None:
+            self._times.begin(fresh=not self._file.path.exists())
         await self._file.open()
         await self.spool.open()
 
     async def stop(self) -> None:
         """Closes the file. Harmless twice."""
-        await each_of([self._file.close, self._leave])
+        await each_of([self._file.close, self._note, self._leave])
+
+    async def _note(self) -> None:
+        if self._times is not None and self._file.path.exists():
+            with contextlib.suppress(OSError):  # then nothing is old for the next run before its clock is believed
+                self._times.note(now=True)
 
     async def _leave(self) -> None:
         if self._data_dir is not None:

@@ -11,6 +11,7 @@ from ..stores.control.control import Control
 from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.drops.drops import Drops
 from ..stores.jobs.jobs import Jobs
+from ..stores.log.readers import LogReaders
 from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
@@ -31,6 +32,7 @@ class GatewayStores:
     schedules  schedules; None: this gateway keeps none
     usage      amounts used, by the hour; None: this gateway keeps none
     jobs       trees of jobs; None: this gateway keeps none
+    readers    the tailers that the platform's log waits for; None: unknown to this gateway
     spool      submissions taken while the queue's store is away; None: they are refused then
     """
 
@@ -42,6 +44,7 @@ class GatewayStores:
     schedules: Schedules | None = None
     usage: Usage | None = None
     jobs: Jobs | None = None
+    readers: LogReaders | None = None
     spool: Spool | None = None
 
 

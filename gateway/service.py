@@ -113,7 +113,7 @@ class GatewayService:
             "limits": control,
             "overview": overview,
             "replays": replays,
-            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control, others),
+            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control, others, stores.readers),
             "tokens": TokenDesk(stores.control, control.refresh, clock),
             "usage": UsageDesk(stores.usage, clock),
         }

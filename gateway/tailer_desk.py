@@ -11,8 +11,9 @@ from ..model.did_you_mean import nearest, question
 from ..model.drop import DropRow
 from ..model.errors import InvalidRequest
 from ..model.gate import Gate
-from ..model.seek import END, LAST_POSITION, START, Move, Seek
+from ..model.seek import END, LAST_POSITION, START, ForgetTailer, Move, Seek
 from ..stores.drops.drops import Drops
+from ..stores.log.readers import LogReaders
 from .members import OtherMembers
 
 #: Most ranges of drops in one answer.
@@ -68,8 +69,9 @@ class TailerDesk:
         drops: Drops | None,
         gates: TailerGates,
         others: OtherMembers,
+        readers: LogReaders | None = None,
     ) -> None:
-        self._others = others
+        self._others, self._readers = others, readers
         self._gates = gates
         self._tailers = tailers
         self._audits = audits
@@ -123,6 +125,20 @@ class TailerDesk:
             )
         here = await self._here(seek.tailer)
         return await (self._others if here is None else here).seek(seek)
+
+    async def forget_tailer(self, order: ForgetTailer) -> str:
+        """Forgets a tailer of the platform's log, and returns its stream. One that runs would be known again at once,
+        so it is refused."""
+        if self._readers is None:
+            raise InvalidRequest("this gateway does not know the tailers of the log: ask the one of the node")
+        here = [] if self._tailers is None else self._tailers.known()
+        where = ["beside this gateway"] if order.tailer in here else await self._others.places(order.tailer)
+        if where:
+            raise InvalidRequest(
+                f"the tailer {order.tailer!r} runs {', '.join(where)}: take its file away there, or stop that process, "
+                "and forget it then. What it did not settle may go at once"
+            )
+        return await self._readers.forget(order.tailer)
 
     async def audit(
         self, tailer: str, partition: str | None = None, span: tuple[int, int] | None = None

@@ -60,6 +60,14 @@ class Seek(NamedTuple):
     dry_run: bool = False
 
 
+class ForgetTailer(NamedTuple):
+    """The order of an operator that a tailer of the log is not waited for any more. `who` and `why` are recorded."""
+
+    tailer: str
+    who: str = ""
+    why: str = ""
+
+
 class Move(NamedTuple):
     """A checkpoint's move in one partition: the position before and after, and the number of positions between that are
     dropped by it; the others had ended, or are in the delay service."""

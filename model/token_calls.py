@@ -64,6 +64,7 @@ CALLS: dict[str, TokenCall] = {
     "Operators/Call replays.change_replay": TokenCall("operate"),
     "Operators/Call tailers.pause_tailer": TokenCall("operate"),
     "Operators/Call tailers.seek_tailer": TokenCall("operate"),
+    "Operators/Call tailers.forget_tailer": TokenCall("operate"),
     "Operators/Call tailers.audit": TokenCall("read"),
     "Operators/Call tailers.drops": TokenCall("read"),
     "Operators/Call usage.usage": TokenCall("read"),

@@ -51,7 +51,16 @@ class StoresConfig(BaseModel):
         description="most bytes that jobs keep until they are forgotten: results, and the payloads of failed items; "
         "beyond that nothing is added to a job",
     )
-    log_retention: Seconds = Field(7 * 86_400.0, description="time for which records of a log are kept")
+    log_retention: Seconds = Field(
+        7 * 86_400.0,
+        description="time for which records of a log are kept, and longer where a known tailer has not settled them",
+    )
+    log_bytes: Bytes = Field(
+        32 << 30,
+        ge=1 << 20,
+        description="most bytes of the log: near it the oldest records go that no known tailer needs, and beyond it "
+        "nothing is appended",
+    )
     queue: dict[str, Any] = Field(
         {"engine": EMBEDDED},
         description="the store of queued workloads: `engine` (sqlite, postgres, redis) and its own options",

@@ -15,7 +15,7 @@ import grpc
 from ..foundation.identity import whoami
 from ..model.gate import Gate
 from ..model.replay import ReplayOrder
-from ..model.seek import Move, Seek
+from ..model.seek import ForgetTailer, Move, Seek
 from .asker import asking
 from .channel import dial, error_of
 from .named_fields import named
@@ -146,6 +146,7 @@ class OperatorClient:
     audit = remote(TailerPort.audit, named)
     drops = remote(TailerPort.drops, named)
     _seek_tailer = remote(TailerPort.seek_tailer, named)
+    _forget_tailer = remote(TailerPort.forget_tailer, named)
 
     _create_token = remote(TokenPort.create_token, named)
     tokens = remote(TokenPort.tokens, named)
@@ -165,6 +166,10 @@ class OperatorClient:
     async def seek_tailer(self, seek: Seek) -> list[Move]:
         """Moves the checkpoint of a paused or stopped tailer."""
         return await self._seek_tailer(seek if seek.who else seek._replace(who=whoami()))
+
+    async def forget_tailer(self, order: ForgetTailer) -> str:
+        """Forgets a tailer of the platform's log that runs nowhere. Returns its stream."""
+        return await self._forget_tailer(order if order.who else order._replace(who=whoami()))
 
     async def create_token(self, order: TokenOrder) -> MadeToken:
         """Makes a token."""

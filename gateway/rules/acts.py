@@ -96,6 +96,11 @@ def _seek(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder | None:
     return ActOrder("tailer seek", seek.tailer, seek.who, seek.why, "", fields_json(seek, "tailer", "who", "why"))
 
 
+def _forget_tailer(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
+    order = arguments["order"]
+    return ActOrder("tailer forget", order.tailer, order.who, order.why)
+
+
 def _replay(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder | None:
     order = arguments["order"]
     if order.dry_run:
@@ -184,6 +189,7 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any], StateBefore], ActOrder | None]] 
     "replays.change_replay": _change_replay,
     "tailers.pause_tailer": _gate,
     "tailers.seek_tailer": _seek,
+    "tailers.forget_tailer": _forget_tailer,
     "tokens.create_token": _create_token,
     "tokens.revoke_token": _revoke_token,
 }
@@ -210,6 +216,7 @@ OUTCOMES: Mapping[str, Callable[[Any], str]] = {
     "files.reload": lambda answer: listed(f"{each.file}: {each.change}" for each in answer) or "nothing was new",
     "jobs.change_job": str,
     "tailers.seek_tailer": _moved,
+    "tailers.forget_tailer": lambda answer: f"the retention of {answer} waits for it no more",
 }
 
 

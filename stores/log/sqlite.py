@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,15 +15,17 @@ from typing import NamedTuple
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import InvalidRequest
+from ...model.reopening import Trouble
 from ..sqlite.file import SqliteFile
 from ..sqlite.identity import SCHEMA as IDENTITY
-from ..sqlite.insert import CHUNKS, chunks, insert, places
+from ..sqlite.insert import insert
+from ..trusted_time import TrustedTime
 from .batch import Batch, BatchRow, decode, rows, take
 from .log import Bounds, Record, Records
+from .readers import KnownTailer
 from .recent_batches import RecentBatches
+from .sqlite_retention import SWEEP, LogRoom, forget
 
-#: Batches that one step of a trim deletes and one sweep looks at: a bound on the time that it holds the writer.
-SWEEP = 1000
 #: Partitions whose last decoded batches are kept.
 CACHED = 64
 #: Most partitions of a stream.
@@ -52,15 +55,6 @@ CREATE TABLE IF NOT EXISTS batches (
 ) STRICT;
 """
 SCHEMA = _TABLES + IDENTITY
-
-_MOVE_START = "ON CONFLICT (stream, partition) DO UPDATE SET start = max(start, excluded.start)"
-#: Statements by their number of partitions: each deletes the batches that end by a position.
-_FORGET = {
-    chunk: f"WITH j (stream, partition, before) AS (VALUES {places(3, chunk)}) DELETE FROM batches WHERE rowid IN ("
-    "SELECT b.rowid FROM j CROSS JOIN batches AS b ON b.stream = j.stream AND b.partition = j.partition"
-    " AND b.first < j.before WHERE b.first + b.count <= j.before LIMIT ?)"
-    for chunk in CHUNKS
-}
 
 
 class _Partition:
@@ -105,15 +99,25 @@ def _ends(connection: sqlite3.Connection, places: Sequence[tuple[int, int]]) -> 
 class SqliteLog:
     """A Log in one SQLite file. The owner opens and closes the file; `open` must be called after that.
 
-    `retention` (seconds) is the time for which records are kept; None: until they are trimmed.
+    `retention` (seconds) is the time for which records are kept, by the `trusted` time; None: until they are trimmed.
+    Beyond `max_bytes` of its file nothing is appended.
     """
 
     batches = True
 
-    def __init__(self, file: SqliteFile, clock: Clock = SYSTEM_CLOCK, *, retention: float | None = None) -> None:
+    def __init__(
+        self,
+        file: SqliteFile,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        retention: float | None = None,
+        max_bytes: float = math.inf,
+        trusted: TrustedTime | None = None,
+    ) -> None:
         self._file = file
-        self._retention = retention
         self._clock = clock
+        trusted = trusted or TrustedTime(clock)
+        self._room = None if retention is None else LogRoom(file, trusted, clock, retention, max_bytes)
         self._ids: dict[str, int] = {}
         self._partitions: dict[str, dict[int, _Partition]] = {}
         # The ends of partitions in the file, by numbers: used by the writer thread only, which alone appends.
@@ -188,6 +192,8 @@ class SqliteLog:
         """Appends in one write; returns the first position of each."""
 
         def write(connection: sqlite3.Connection) -> list[int]:
+            if self._room is not None:
+                self._room.make(connection, sum([row.size for each in all_of_it for row in each.batches]))
             ends = self._ends
             unknown = [place for each in all_of_it if (place := (each.number, each.partition)) not in ends]
             if unknown:
@@ -363,37 +369,32 @@ class SqliteLog:
         if not starts:
             return
 
-        def forget(connection: sqlite3.Connection) -> int:
-            insert(connection, "partitions", starts, behind=_MOVE_START)
-            return max(connection.execute(_FORGET[chunk], (*values, SWEEP)).rowcount for chunk, values in chunks(gone))
-
         def committed(_: int) -> None:
             for state, before in states:
                 state.start = max(state.start, before)
 
-        while await self._file.write(forget, committed) == SWEEP:
+        while await self._file.write(lambda connection: forget(connection, starts, gone), committed) == SWEEP:
             pass
 
     async def streams(self) -> list[str]:
         return sorted(self._partitions)
 
-    async def sweep(self) -> None:
-        """Trims records that are past the retention, a bounded number of batches of each partition at each call. The
-        owner calls it now and then."""
-        if self._retention is None:
-            return
-        oldest = self._clock.wall() - self._retention
-
-        def find(connection: sqlite3.Connection) -> list[tuple[int, int, int]]:
-            return connection.execute(
-                "SELECT p.stream, p.partition,"
-                " (SELECT max(first + count) FROM (SELECT first, count, time FROM batches AS b"
-                "   WHERE b.stream = p.stream AND b.partition = p.partition ORDER BY first LIMIT ?) WHERE time < ?)"
-                " FROM partitions AS p",
-                (SWEEP, oldest),
-            ).fetchall()
-
+    async def sweep(self, readers: Sequence[KnownTailer] = ()) -> int:
+        """Trims records that are past the retention, and where the log is nearly full the oldest ones: some of each
+        partition at each call, and nothing that one of `readers`, the known tailers, has not settled. Returns how many
+        partitions of a full log it trimmed. The owner calls it now and then, and again at once while that is some."""
+        if self._room is None:
+            return 0
+        bounds = {
+            (name, each): Bounds(state.start, state.end)
+            for name, states in self._partitions.items()
+            for each, state in states.items()
+        }
         names = {number: name for name, number in self._ids.items()}
-        for number, partition, before in await self._file.read(find):
-            if before is not None:
-                await self.trim(names[number], partition, before)
+        gone = await self._room.goes(bounds, names, readers)
+        await self._trim(gone)
+        return len(gone) if self._room.is_full else 0
+
+    def troubles(self) -> list[Trouble]:
+        """The trouble for operators while known tailers keep a full log from being trimmed."""
+        return [] if self._room is None else self._room.troubles()

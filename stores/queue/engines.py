@@ -25,8 +25,9 @@ class OpenQueue(Queue, Protocol):
         """Closes connections and files that it opened. Harmless when closed."""
 
 
-#: An engine makes a queue of its options, StoresConfig, a Clock, `wait` (the lease of a source, seconds) and `fleet`
-#: (the fleet of this process; empty: none). A queue that belongs to another fleet is refused.
+#: An engine makes a queue of its options, StoresConfig, a Clock, `wait` (the lease of a source, seconds), `fleet` (the
+#: fleet of this process; empty: none) and `times`, which takes up the trusted time of the server's clock. A queue that
+#: belongs to another fleet is refused.
 QueueEngine = StoreEngine[OpenQueue]
 
 ENGINES = Engines[OpenQueue](

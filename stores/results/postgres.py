@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 
 from ..postgres.arrays import blobs, texts
 from ..postgres.schema import PostgresSchema
+from ..trusted_time import TrustedTime
 
 _PUT = "SELECT 1 FROM S.results_put(%s::bigint, %s::text[], %s::bytea[], %s::bigint)"
 _SWEEP = "SELECT gone FROM S.results_sweep(%s::bigint, %s::bigint) AS gone"
 
 
 class PostgresResults:
-    """Results in one schema: kept for `retention` seconds, and at most `max_bytes` of them. `store_time` is for tests:
-    µs instead of the server's clock."""
+    """Results in one schema: kept for `retention` seconds by the `trusted` time of the server, and at most `max_bytes`
+    of them. `store_time` is for tests: µs instead of the server's clock."""
 
     def __init__(
         self,
@@ -22,7 +23,9 @@ class PostgresResults:
         retention: float = 3600.0,
         max_bytes: int = 256 << 20,
         store_time: Callable[[], int | None] = lambda: None,
+        trusted: TrustedTime | None = None,
     ) -> None:
+        self._trusted = trusted or TrustedTime()
         self._schema = schema
         self._retention = int(retention * 1e6)
         self._max_bytes = max_bytes
@@ -35,13 +38,14 @@ class PostgresResults:
 
     async def get(self, id: str) -> bytes | None:
         rows = await self._schema.read(
-            "SELECT result FROM S.results WHERE id = %s AND at >= S.now_micros(%s::bigint) - %s",
-            (id, self._time(), self._retention),
+            "SELECT result FROM S.results WHERE id = %s AND at >= %s",
+            (id, self._trusted.carried_on - self._retention),
             "a result",
         )
         return bytes(rows[0][0]) if rows else None
 
     async def sweep(self) -> int:
         """Forgets some results that are past their retention; returns how many."""
-        [(gone,)] = await self._schema.write(_SWEEP, (self._time(), self._retention), "old results")
+        [(now,)] = await self._schema.read("SELECT S.now_micros(%s::bigint)", (self._time(),), "the time")
+        [(gone,)] = await self._schema.write(_SWEEP, (self._trusted.micros(now), self._retention), "old results")
         return int(gone)

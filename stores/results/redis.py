@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..redis.script_flags import grows, reads, settles
 from ..state.redis_server import StateServer
+from ..trusted_time import TrustedTime
 
 #: Results that one script forgets: a bound on the time that it holds the server.
 SWEEP = 1000
@@ -47,7 +48,8 @@ _GET = reads("return {redis.call('ZSCORE', KEYS[2], ARGV[1]), redis.call('HGET',
 
 
 class RedisResults:
-    """Results in the state on one server: kept for `retention` seconds, and at most `max_bytes` of them."""
+    """Results in the state on one server: kept for `retention` seconds by this host's `trusted` time, and at most
+    `max_bytes` of them."""
 
     def __init__(
         self,
@@ -56,8 +58,9 @@ class RedisResults:
         *,
         retention: float = 3600.0,
         max_bytes: int = 256 << 20,
+        trusted: TrustedTime | None = None,
     ) -> None:
-        self._server = server
+        self._server, self._trusted = server, trusted or TrustedTime(clock)
         self._keys = [server.key("results"), server.key("results", "ages"), server.key("results", "book")]
         self._clock = clock
         self._retention = retention
@@ -76,14 +79,14 @@ class RedisResults:
             await self._server.run(_PUT, self._keys, *self._bounds(), *step, about="results")
 
     def _bounds(self) -> tuple[int, int, int, int]:
-        now = self._clock.wall()
-        return int(now * 1e6), int((now - self._retention) * 1e6), self._max_bytes, SWEEP
+        oldest = self._trusted.micros() - int(self._retention * 1e6)
+        return int(self._clock.wall() * 1e6), oldest, self._max_bytes, SWEEP
 
     async def sweep(self) -> int:
         """Forgets some results that are past their retention; returns how many."""
         return int(await self._server.run(_SWEEP, self._keys, *self._bounds(), about="results"))
 
     async def get(self, id: str) -> bytes | None:
-        oldest = int((self._clock.wall() - self._retention) * 1e6)
+        oldest = self._trusted.micros() - int(self._retention * 1e6)
         at, result = await self._server.run(_GET, self._keys[:2], id, about="results")
         return result if at is not None and float(at) >= oldest else None

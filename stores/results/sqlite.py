@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..sqlite.file import SqliteFile
+from ..trusted_time import TrustedTime
 
 #: Rows that one write may sweep away: a bound on the time that it holds the writer.
 SWEEP = 1000
@@ -31,7 +32,8 @@ CREATE TRIGGER IF NOT EXISTS results_removed AFTER DELETE ON results
 
 
 class SqliteResults:
-    """Results in one SQLite file: kept for `retention` seconds, and at most `max_bytes` of them."""
+    """Results in one SQLite file: kept for `retention` seconds by the `trusted` time, and at most `max_bytes` of
+    them."""
 
     def __init__(
         self,
@@ -40,14 +42,16 @@ class SqliteResults:
         *,
         retention: float = 3600.0,
         max_bytes: int = 256 << 20,
+        trusted: TrustedTime | None = None,
     ) -> None:
         self._file = file
         self._clock = clock
+        self._trusted = trusted or TrustedTime(clock)
         self._retention = retention
         self._max_bytes = max_bytes
 
     async def put(self, results: Mapping[str, bytes]) -> None:
-        now = self._clock.wall()
+        now, oldest = self._clock.wall(), self._trusted.seconds() - self._retention
         rows = [(id, now, result) for id, result in results.items()]
 
         def keep(connection: sqlite3.Connection) -> None:
@@ -56,19 +60,19 @@ class SqliteResults:
             connection.execute(  # among the first rows only: just their number is in an index
                 "DELETE FROM results WHERE number IN (SELECT number FROM"
                 " (SELECT number, time FROM results ORDER BY number LIMIT ?) WHERE time < ?)",
-                (SWEEP, now - self._retention),
+                (SWEEP, oldest),
             )
             (size,) = connection.execute("SELECT bytes FROM results_size").fetchone()
             while size > self._max_bytes:
-                oldest = connection.execute("SELECT number FROM results ORDER BY number LIMIT 1").fetchone()
-                connection.execute("DELETE FROM results WHERE number = ?", oldest)
+                first = connection.execute("SELECT number FROM results ORDER BY number LIMIT 1").fetchone()
+                connection.execute("DELETE FROM results WHERE number = ?", first)
                 (size,) = connection.execute("SELECT bytes FROM results_size").fetchone()
 
         if rows:
             await self._file.write(keep)
 
     async def get(self, id: str) -> bytes | None:
-        oldest = self._clock.wall() - self._retention
+        oldest = self._trusted.seconds() - self._retention
 
         def load(connection: sqlite3.Connection) -> bytes | None:
             row = connection.execute("SELECT result FROM results WHERE id = ? AND time >= ?", (id, oldest)).fetchone()

@@ -18,6 +18,7 @@ from ..queue.items import NOW, ItemContent, Reschedule
 from ..queue.queue import NewItem, Submitted
 from ..sqlite.file import SqliteFile
 from ..sqlite.insert import insert
+from ..trusted_time import TrustedTime
 from .spool import PREFIX, Spooled, SpooledItem, SpooledTotals
 
 #: Rows that one write may sweep away: a bound on the time that it holds the writer.
@@ -72,7 +73,8 @@ class SqliteSpool:
     """A Spool in one SQLite file, which its owner opens and closes; `open` comes after the file's.
 
     room       called in the writer before something is added; may refuse (Overloaded)
-    retention  seconds for which the end of an id is known, from when it left or is due; at most `most_kept` of them
+    retention  seconds for which the end of an id is known by the `trusted` time, from when it left or is due; at most
+               `most_kept` of them
     """
 
     def __init__(
@@ -83,9 +85,11 @@ class SqliteSpool:
         room: Room,
         retention: float = 7 * 86_400.0,
         most_kept: int = 1_000_000,
+        trusted: TrustedTime | None = None,
     ) -> None:
         self._file = file
         self._clock = clock
+        self._trusted = trusted or TrustedTime(clock)
         self._room = room
         self._retention = retention
         self._most_kept = most_kept
@@ -228,7 +232,7 @@ class SqliteSpool:
         """Forgets some of the rows that left long ago, or that are too many."""
         gone = connection.execute(
             "DELETE FROM left_spool WHERE id IN (SELECT id FROM left_spool WHERE time < ? ORDER BY time LIMIT ?)",
-            (self._clock.wall() - self._retention, SWEEP),
+            (self._trusted.seconds() - self._retention, SWEEP),
         ).rowcount
         excess = min(SWEEP, self._kept - gone - self._most_kept)
         if excess > 0:

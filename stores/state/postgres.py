@@ -36,6 +36,7 @@ from ..replays.postgres import PostgresReplays
 from ..results.postgres import PostgresResults
 from ..schedules.postgres import PostgresSchedules
 from ..segments.postgres import PostgresSegments
+from ..trusted_time import TrustedTime, server_time
 from ..usage.postgres import PostgresUsage
 from .engines import StateEngine
 from .state import StateStores
@@ -129,19 +130,28 @@ def postgres_state(
     wait: float = 40.0,
     fleet: str = "",
     store_time: Callable[[], int | None] = lambda: None,
+    times: dict[str, TrustedTime] | None = None,
 ) -> StateStores:
     """The state in a schema. `store_time` is for tests: µs instead of the server's clock, for the age of results."""
     config = config or StoresConfig()
-    return stores_on(PostgresGround(options, config, clock, wait, fleet), config, clock, store_time)
+    return stores_on(PostgresGround(options, config, clock, wait, fleet), config, clock, store_time, times)
 
 
 def stores_on(
-    ground: PostgresGround, config: StoresConfig, clock: Clock, store_time: Callable[[], int | None] = lambda: None
+    ground: PostgresGround,
+    config: StoresConfig,
+    clock: Clock,
+    store_time: Callable[[], int | None] = lambda: None,
+    times: dict[str, TrustedTime] | None = None,
 ) -> StateStores:
     """A store of each kind over one base. Anything that a store remembers of the schema is its own, not the base's."""
     schema = ground.schema
     results = PostgresResults(
-        schema, retention=config.result_retention, max_bytes=config.result_bytes, store_time=store_time
+        schema,
+        retention=config.result_retention,
+        max_bytes=config.result_bytes,
+        store_time=store_time,
+        trusted=server_time(clock, times, "PostgreSQL server of the state"),
     )
     ground.sweepers = [results]
     return StateStores(

@@ -20,6 +20,7 @@ from ..replays.redis import RedisReplays
 from ..results.redis import RedisResults
 from ..schedules.redis import RedisSchedules
 from ..segments.redis import RedisSegments
+from ..trusted_time import HOST, TrustedTime
 from ..usage.redis import RedisUsage
 from .engines import StateEngine
 from .redis_server import RedisStateOptions, StateServer
@@ -61,9 +62,13 @@ class RedisGround:
         await self.server.close()
 
 
-def state_on(server: StateServer, config: StoresConfig, clock: Clock) -> StateStores:
+def state_on(
+    server: StateServer, config: StoresConfig, clock: Clock, trusted: TrustedTime | None = None
+) -> StateStores:
     """The state over a server's keys."""
-    results = RedisResults(server, clock, retention=config.result_retention, max_bytes=config.result_bytes)
+    results = RedisResults(
+        server, clock, retention=config.result_retention, max_bytes=config.result_bytes, trusted=trusted
+    )
     return StateStores(
         ground=RedisGround(server, results),
         checkpoints=RedisCheckpoints(server),
@@ -82,10 +87,16 @@ def state_on(server: StateServer, config: StoresConfig, clock: Clock) -> StateSt
 
 
 def _build(
-    options: RedisStateOptions, config: StoresConfig, clock: Clock, *, wait: float, fleet: str = ""
+    options: RedisStateOptions,
+    config: StoresConfig,
+    clock: Clock,
+    *,
+    wait: float,
+    fleet: str = "",
+    times: dict[str, TrustedTime] | None = None,
 ) -> StateStores:
     server = StateServer(options, durability=config.durability, wait=wait, fleet=fleet, clock=clock)
-    return state_on(server, config, clock)
+    return state_on(server, config, clock, (times or {}).get(HOST))
 
 
 ENGINE = StateEngine("redis", RedisStateOptions, _build)

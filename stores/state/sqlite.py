@@ -18,6 +18,7 @@ from ..results import sqlite as results
 from ..schedules import sqlite as schedules
 from ..segments import sqlite as segments
 from ..sqlite.file import SqliteFile
+from ..trusted_time import TrustedTime
 from ..usage import sqlite as usage
 from .state import StateStores
 
@@ -79,7 +80,7 @@ class SqliteGround:
         await self._file.close()
 
 
-def state_in(file: SqliteFile, config: StoresConfig, clock: Clock) -> StateStores:
+def state_in(file: SqliteFile, config: StoresConfig, clock: Clock, trusted: TrustedTime) -> StateStores:
     """The state in a file with SCHEMA; the state opens and closes the file."""
     owners = ownership.SqliteOwnership(file, clock)
     return StateStores(
@@ -92,7 +93,9 @@ def state_in(file: SqliteFile, config: StoresConfig, clock: Clock) -> StateStore
         ledger=ledger.SqliteLedger(file),
         ownership=owners,
         replays=replays.SqliteReplays(file),
-        results=results.SqliteResults(file, clock, retention=config.result_retention, max_bytes=config.result_bytes),
+        results=results.SqliteResults(
+            file, clock, retention=config.result_retention, max_bytes=config.result_bytes, trusted=trusted
+        ),
         schedules=schedules.SqliteSchedules(file),
         segments=segments.SqliteSegments(file),
         usage=usage.SqliteUsage(file),

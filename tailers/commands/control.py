@@ -1,4 +1,4 @@
-"""The commands `tailrace tailer pause | resume | seek`."""
+"""The commands `tailrace tailer pause | resume | seek | forget`."""
 
 from __future__ import annotations
 
@@ -73,3 +73,12 @@ def seek(
     )
     if dry_run and not as_json:
         terminal.complain("nothing was changed")
+
+
+def forget(tailer: Name, why: Why = "", gateway: GatewayAddress = None) -> None:
+    """Forget a tailer of the platform's log that does not come back, with its checkpoint. Until then the log keeps what
+    it did not settle, however old; afterwards that may go at once."""
+    from ...model.seek import ForgetTailer
+
+    stream = found_gateway.ask(gateway, lambda client: client.forget_tailer(ForgetTailer(tailer, why=why)))
+    terminal.say(f"{tailer}: forgotten; the retention of {stream} waits for it no more")

@@ -10,7 +10,7 @@ import typer
 from ...foundation import terminal
 from ...foundation.terminal import GatewayAddress, Json
 from ...sdk import found_gateway
-from .control import pause, resume, seek
+from .control import forget, pause, resume, seek
 from .drops import tailer_drops
 
 tailer = typer.Typer(help="Tailers, which read your sources.", no_args_is_help=True, rich_markup_mode=None)
@@ -101,6 +101,7 @@ tailer.command("drops")(tailer_drops)
 tailer.command("pause")(pause)
 tailer.command("resume")(resume)
 tailer.command("seek")(seek)
+tailer.command("forget")(forget)
 
 
 @tailer.command()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...model.replay import tailer_of
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.log.log import Log, Records
+from ...stores.log.readers import LogReaders
 from ..registry import Environment
 from .wait_or_closed import wait_or_closed
 
@@ -26,12 +29,14 @@ NEAR = 256
 
 
 class LogSource:
-    """Implements `sdk.source.StreamSource` over `stores.log.log.Log`. Partitions are named by their number."""
+    """Implements `sdk.source.StreamSource` over `stores.log.log.Log`. Partitions are named by their number. `note`
+    makes the tailer known to the log, so that nothing goes which it has not settled."""
 
     capabilities = Capabilities(delays=False, timed=True, replays=True)
 
-    def __init__(self, log: Log, stream: str) -> None:
+    def __init__(self, log: Log, stream: str, note: Callable[[], Awaitable[None]] | None = None) -> None:
         self._log = log
+        self._note = note
         self._stream = stream
         self._next: dict[int, int] = {}  # each partition's next position
         self._lost: dict[int, tuple[int, int]] = {}  # ranges that retention took, not yet handed out
@@ -45,6 +50,8 @@ class LogSource:
     async def open(self, positions: Mapping[str, int]) -> None:
         if not self._closed.is_set():
             return
+        if self._note is not None:
+            await self._note()
         self._closed.clear()
         self._next = {int(name): position for name, position in positions.items()}
         self._lost.clear()
@@ -152,8 +159,10 @@ def _append(batch: StreamBatch, records: Records, indexes: Sequence[int]) -> Non
 
 
 def build(options: LogOptions, environment: Environment) -> LogSource:
-    """The source over one stream of this process's log."""
-    return LogSource(environment.log, options.stream)
+    """The source over one stream of this process's log. A replay keeps nothing there."""
+    tailer = environment.tailer
+    known = partial(LogReaders(environment.checkpoints).note, tailer, options.stream)
+    return LogSource(environment.log, options.stream, known if tailer and not tailer_of(tailer) else None)
 
 
 KIND = SourceKind(

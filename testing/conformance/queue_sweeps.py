@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Protocol, cast
 
 from ...model.claim import State
 from ...stores.queue.engines import OpenQueue
@@ -10,6 +10,16 @@ from ...stores.queue.lifecycle import WAITING
 from ...stores.queue.queue import NewItem
 from ...stores.queue.sweep_grace import GRACE
 from .queue_engine import LEASE, MAIL, QueueEngine, put, state, take
+
+#: Seconds: more than the retention.
+DAYS = 8 * 86_400.0
+
+
+class SteppedEngine(QueueEngine, Protocol):
+    """An engine whose wall clock, or its server's, can be set."""
+
+    def jump(self, seconds: float) -> None:
+        """Sets the clock that its items' ends bear forward, or back."""
 
 
 class SweepLaws:
@@ -33,3 +43,21 @@ class SweepLaws:
         assert await state(engine, kept) in WAITING
         assert await state(engine, given_up) is State.CANCELLED
         assert (await take(engine)).ids == [kept]
+
+    async def test_a_clock_that_is_set_forward_for_a_moment_makes_nothing_old(self, engine: QueueEngine) -> None:
+        queue, stepped = cast(OpenQueue, engine.queue), cast(SteppedEngine, engine)
+        # Given an item that is done, with a dedupe key
+        [done] = await put(engine, NewItem(MAIL, b"", dedupe_key="k"))
+        leased = await take(engine)
+        await queue.settle(leased.fence, leased.ids, [])
+        await queue.sweep()
+        # When the clock is days ahead while the queue is swept, and right again
+        stepped.jump(DAYS)
+        for _ in range(3):
+            await queue.sweep()
+            await engine.pass_time(5)
+        stepped.jump(-DAYS)
+        await queue.sweep()
+        # Then it is known, and its key too
+        assert await state(engine, done) is State.SUCCESS
+        assert await queue.submit([NewItem(MAIL, b"", dedupe_key="k")]) == [(done, True)]

@@ -45,6 +45,9 @@ class Engine:
     def now(self) -> float:
         return self._clock.wall()
 
+    def jump(self, seconds: float) -> None:
+        self._clock.jump(seconds)
+
     async def pass_time(self, seconds: float) -> None:
         self._clock.advance(seconds)
 

@@ -46,6 +46,9 @@ class ServedQueue:
     async def pass_time(self, seconds: float) -> None:
         self._clock.advance(seconds)
 
+    def jump(self, seconds: float) -> None:
+        self._clock.jump(seconds)
+
     async def reopen(self) -> None:
         await self.queue.close()
         await self.open()

@@ -7,7 +7,7 @@ from typing import Protocol
 from ...model.audit import Audit
 from ...model.drop import DropRow
 from ...model.gate import Gate
-from ...model.seek import Move, Seek
+from ...model.seek import ForgetTailer, Move, Seek
 
 
 class TailerPort(Protocol):
@@ -19,6 +19,10 @@ class TailerPort(Protocol):
 
     async def seek_tailer(self, seek: Seek) -> list[Move]:
         """Moves the checkpoint of a paused or stopped tailer, or shows the moves that would be made (a dry run)."""
+
+    async def forget_tailer(self, order: ForgetTailer) -> str:
+        """Forgets a tailer of the platform's log that runs nowhere, with its checkpoint, so that its stream's retention
+        waits for it no more. Returns the stream."""
 
     async def audit(
         self, tailer: str, partition: str | None = None, span: tuple[int, int] | None = None

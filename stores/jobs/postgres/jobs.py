@@ -331,9 +331,10 @@ class PostgresJobs:
         """Cancels trees that are open for too long, does due steps of jobs, and removes some of the trees that are past
         the retention. Returns 0 when nothing is left to do."""
         [(now,)] = await self._ground.read(call.NOW, (self._ground.time(),), "the time")
-        arguments = (*overdue(now, self._config.job_max_age), CANCELLED)
+        trusted = self._queue.trusted.micros(now)
+        arguments = (*overdue(trusted, self._config.job_max_age), CANCELLED)
         [(cancelled,)] = await self._ground.rows(call.CANCEL_OVERDUE, arguments, "jobs that are open for too long")
         left = await self.advance()
-        before = now - int(self._config.job_retention * 1e6)
+        before = trusted - int(self._config.job_retention * 1e6)
         [(gone,)] = await self._ground.rows(call.FORGET, (before, FORGOTTEN), "the removal of old jobs")
         return int(cancelled) + int(left) + int(gone)

@@ -159,10 +159,10 @@ class SqliteJobs:
         memory = self._queue.memory()
 
         def tidy(connection: sqlite3.Connection) -> int:
-            now = self._queue.now()
-            cancelled = trees.cancel(connection, memory, overdue(now, self._config.job_max_age))
+            now, trusted = self._queue.now(), self._queue.trusted.micros()
+            cancelled = trees.cancel(connection, memory, overdue(trusted, self._config.job_max_age))
             advance(connection, memory, now)
-            gone = trees.forget(connection, memory, now - int(self._config.job_retention * 1e6))
+            gone = trees.forget(connection, memory, trusted - int(self._config.job_retention * 1e6))
             return cancelled + len(memory.jobs.due) + gone
 
         return await self._file.write(tidy, heavy=True)

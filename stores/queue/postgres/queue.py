@@ -26,6 +26,7 @@ from ...config import StoresConfig
 from ...postgres.arrays import numbers
 from ...postgres.hints import PostgresHints
 from ...postgres.server import explained
+from ...trusted_time import TrustedTime, server_time
 from ..admission import check, check_changes
 from ..engines import QueueEngine
 from ..gates import ShutLanes
@@ -68,9 +69,11 @@ class PostgresQueue:
         wait: float = 40.0,
         fleet: str = "",
         store_time: Callable[[], int] | None = None,
+        times: dict[str, TrustedTime] | None = None,
     ) -> None:
         self._config = config or StoresConfig()
         self._clock = clock
+        self.trusted = server_time(clock, times, "PostgreSQL server of the queue")  # the time by which old things go
         self._time: Callable[[], int | None] = store_time or (lambda: None)
         self.ground = ground = CheckedPostgres(options, self._config, wait, clock, self._time, fleet)
         self._home, self._kinds, self._rows, self._read = ground.home, ground.kinds, ground.rows, ground.read
@@ -313,8 +316,9 @@ class PostgresQueue:
             ended = sum(items[state.label] for state in TERMINAL)
             [(size,)] = await self._read(call.HISTORY, (), "the size of the history")
             keep = kept(self._config.keep_ended, ended, size, self._config.history_bytes)
-            bounds = (int(self._config.retention * 1e6), keep)
-            [(gone,)] = await self._rows(call.SWEEP, (self._time(), *bounds))
+            [(now,)] = await self._read(call.NOW, (self._time(),), "the time")
+            oldest = self.trusted.micros(now) - int(self._config.retention * 1e6)
+            [(gone,)] = await self._rows(call.SWEEP, (self._time(), self._time(), oldest, keep))
         except Unavailable as error:
             _LOG.warning("%s; sweeping again later", error)
             return 0

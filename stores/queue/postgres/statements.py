@@ -82,7 +82,8 @@ SUCCEED = (
 CANCEL = "SELECT answers, again FROM S.queue_cancel(%s::bigint, %s::bigint[])"
 DUE = "SELECT function, items FROM S.queue_due(%s::bigint, %s::int) WHERE items > 0"
 AGEING = "SELECT function, priority, waited, attempts FROM S.queue_ageing(%s::bigint) WHERE waited > 0 OR attempts > 0"
-SWEEP = "SELECT gone FROM S.queue_sweep(%s::bigint, %s::bigint, %s::bigint) AS gone"
+NOW = "SELECT S.now_micros(%s::bigint)"
+SWEEP = "SELECT gone FROM S.queue_sweep(%s::bigint, S.now_micros(%s::bigint) - %s::bigint, %s::bigint) AS gone"
 COLLECT = "SELECT moved, troubles FROM S.queue_collect(%s::bigint, %s::int, %s::int, %s::bigint)"
 #: Bytes of the ended items, with their indexes.
 HISTORY = (

@@ -25,6 +25,7 @@ from ....model.tries import Try
 from ....model.workload import Headers
 from ...config import StoresConfig
 from ...redis.server import RedisServer
+from ...trusted_time import TrustedTime, server_time
 from ..admission import check, check_changes
 from ..callback import refuse_callbacks
 from ..engines import QueueEngine
@@ -47,7 +48,7 @@ from .pollers import RedisPollers
 from .repair import Repair
 from .reports import blob, id_bytes
 from .script import MOVED
-from .settle import CANCEL, SETTLE, SWEEP, refusals, settlement
+from .settle import CANCEL, NOW, SETTLE, SWEEP, refusals, settlement
 from .submit import SUBMIT, new_rows, submitted
 
 #: Most tries of a submission that finds a different server each time.
@@ -76,9 +77,11 @@ class RedisQueue:
         fleet: str = "",
         clients: Callable[[], tuple[Any, Any]] | None = None,
         store_time: Callable[[], int] | None = None,
+        times: dict[str, TrustedTime] | None = None,
     ) -> None:
         self._config = config or StoresConfig()
         self._clock = clock
+        self._trusted = server_time(clock, times, "Redis server of the queue")
         self.base = f"{{{options.prefix}}}:queue:"
         listener = options.client if options.notify and clients is None else None
         if options.cluster:
@@ -277,12 +280,13 @@ class RedisQueue:
         """Ends leases that are over. Removes a bounded number of the items that are past their retention, and returns
         how many."""
         keep = min(self._config.keep_ended, self._config.history_bytes // ROW)
-        bounds = (int(self._config.retention * 1e6), keep, SWEEP_ITEMS)
         try:
             await self._ground.look_now_and_then()
             if self._quiet() <= 0:
                 await self._claiming.end_over()
-            gone = int(await self._ground.run(SWEEP, *bounds, about="a sweep"))
+            now = int(await self._ground.run(NOW, about="the time"))
+            oldest = self._trusted.micros(now) - int(self._config.retention * 1e6)
+            gone = int(await self._ground.run(SWEEP, oldest, keep, SWEEP_ITEMS, about="a sweep"))
             if not gone:
                 await self._mender.look(self._time())
             return gone

@@ -155,12 +155,16 @@ return {concat(answers), freed and 1 or 0}
 """,
 )
 
-#: ARGV: time, retention (µs), most ended items to keep, most to remove at once. Answers how many were removed.
+#: Answers the time.
+NOW = queue_script("no-writes", "return now")
+
+#: ARGV: time, the time (µs) before which what ended is old, most ended items to keep, most to remove at once. Answers
+#: how many were removed.
 SWEEP = queue_script(
     "allow-oom",
     """
 if call('EXISTS', base .. 'tallying') == 1 then return 0 end
-local oldest, most = now - tonumber(ARGV[2]), tonumber(ARGV[4])
+local oldest, most = tonumber(ARGV[2]), tonumber(ARGV[4])
 local excess = call('LLEN', base .. 'ended') - tonumber(ARGV[3])
 local ids = call('LRANGE', base .. 'ended', 0, most - 1)
 local gone, told, tried, deduped, names, passed, seen = {}, {}, {}, {}, {}, 0, {}

@@ -27,6 +27,7 @@ from ...jobs.sqlite.advance import advance
 from ...jobs.sqlite.settling import settle_with_jobs
 from ...sqlite.file import AskAgain, SqliteFile
 from ...sqlite.identity import note_height
+from ...trusted_time import TrustedTime
 from ..admission import check, check_changes
 from ..ageing import folded
 from ..claim_yielding import ClaimYielding
@@ -74,9 +75,11 @@ class SqliteQueue:
         clock: Clock = SYSTEM_CLOCK,
         *,
         boot: Callable[[], str] = boot,
+        trusted: TrustedTime | None = None,
     ) -> None:
         self._file = file
         self._boot = boot()
+        self.trusted = trusted or TrustedTime(clock, boot=boot)  # the time by which old jobs and ended items go
         self._config = config or StoresConfig()
         self._clock = clock
         self._memory = Memory(ClaimYielding(self._config.busy_share))
@@ -367,10 +370,10 @@ class SqliteQueue:
         ended = sum(memory.counts[state] for state in TERMINAL)
         (beside,) = await self._file.read(lambda connection: connection.execute("SELECT bytes FROM history").fetchone())
         excess = ended - kept(self._config.keep_ended, ended, ended * ROW + beside, self._config.history_bytes)
-        oldest = (now := self._now()) - int(self._config.retention * 1e6)
+        oldest = self.trusted.micros() - int(self._config.retention * 1e6)
         # An item ends after the time in its id (unless the clock was ahead then), so later ids need no look.
-        told = memory.ids.last < first_id((now + STEP) // 1000)
-        before = first_id(oldest // 1000) if excess <= 0 and told else (1 << 63) - 1
+        told = memory.ids.last < first_id((self._now() + STEP) // 1000)
+        before = first_id(max(0, oldest) // 1000) if excess <= 0 and told else (1 << 63) - 1
         gone: list[int] = []
         for _ in range(SWEEP_READS):
             gone = await self._file.read(lambda connection: self._look(connection, before, oldest, excess))

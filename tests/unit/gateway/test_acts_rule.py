@@ -53,7 +53,7 @@ def test_every_command_that_is_an_act_takes_a_reason() -> None:
         *(f"job {name}" for name in ("cancel", "pause", "resume", "retry", "delete")),
         *("dead redrive", "dead purge", "auth token create", "auth token revoke"),
         *("gate pause", "gate drop", "gate resume", "quota set", "quota unset", "quota apply", "quota rollback"),
-        *("tailer pause", "tailer resume", "tailer seek", "replay start"),
+        *("tailer pause", "tailer resume", "tailer seek", "tailer forget", "replay start"),
         *(f"replay {name}" for name in ("pause", "resume", "cancel")),
     ]
     # Then each takes --why
