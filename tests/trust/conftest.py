@@ -1,4 +1,4 @@
-"""Promises that were found broken in use. Each test names the point of the review that found it; all of them act through
+"""Promises that were found broken in use. Each test names the point of the review that found it, and acts through
 public faces alone, so that this folder can be copied into a clone of an older tree, to see what was wrong there."""
 
 from __future__ import annotations
