@@ -10,23 +10,28 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ..foundation import terminal
 from ..foundation.clock import SYSTEM_CLOCK
+from ..foundation.run_dir import places
 from ..model.errors import ConfigError, StoreFull
 from ..stores import node_id
+from ..stores.control.sqlite_restored import end_in_copy
 from ..stores.data_dir import DataDir
 from ..stores.restored import STAMP
 from ..stores.sqlite.backup import copy, fault_of, sizes, snapshots, sync
 
+#: The database of tokens, as `assembly/embedded.py` names it.
+STATE_FILE = "state.db"
 #: The file that says that a folder is a backup, and of which files.
 LIST = "backup.json"
 #: The version of its format.
 FORMAT = 1
+NOTHING_MORE: Mapping[str, list[str]] = {}
 
 
 def back_up(target: Path, data: Path, as_json: bool) -> None:
@@ -56,9 +61,12 @@ def back_up(target: Path, data: Path, as_json: bool) -> None:
     _tell(as_json, target, names, f"{data}, as it was at {terminal.moment(taken_at)}, is in {target}")
 
 
-def put_back(backup: Path, data: Path, as_json: bool) -> None:
-    """Copies a backup to a data directory that has no databases and that nobody uses meanwhile."""
-    names = _listed(backup)
+def put_back(backup: Path, data: Path, as_json: bool, keep_tokens: bool = False) -> None:
+    """Copies a backup to a data directory that has no databases and that nobody uses meanwhile. Tokens that may have
+    been revoked since do not come back, unless they are to be kept."""
+    names, taken_at = _listed(backup)
+    ended: list[str] = []
+    kept: list[str] = []
     with DataDir(data):
         left = [each.name for each in [*databases(data), *data.glob("*.db-wal"), *data.glob("*.db-shm")]]
         if left:
@@ -78,9 +86,21 @@ def put_back(backup: Path, data: Path, as_json: bool) -> None:
             for name in [*names, *([node_id.NAME] if (backup / node_id.NAME).exists() else [])]:
                 made.append(data / name)
                 _copy(backup / name, data / name, advance)
+            if STATE_FILE in names:
+                state, now = data / STATE_FILE, SYSTEM_CLOCK.wall()
+                ended, kept = end_in_copy(state, taken_at, places()[0], now, keep=keep_tokens)
             sync(data)
     said = "the first run hands nothing out for the lease of a source, since items handed out later may still run"
-    _tell(as_json, data, names, f"{backup} is in {data}; {said}")
+    _tell(as_json, data, names, f"{backup} is in {data}; {said}", {"tokens_ended": ended, "tokens_kept": kept})
+    if ended:
+        terminal.complain(
+            f"tokens of the backup that ended, since they were revoked after it was taken, or may have been: "
+            f"{', '.join(ended)}; `tailrace auth token create` makes others, and --keep-tokens keeps them all"
+        )
+    elif kept and keep_tokens:
+        terminal.complain(
+            f"tokens of the backup that hold again, also those that were revoked after it was taken: {', '.join(kept)}"
+        )
 
 
 def databases(data: Path) -> list[Path]:
@@ -93,10 +113,11 @@ def _refuse_full(target: Path) -> None:
         raise ConfigError(f"{target} is there already and not an empty folder: name a new one for the backup")
 
 
-def _listed(backup: Path) -> dict[str, int]:
-    """The files of a backup and their sizes. Raises ConfigError for a folder that is none."""
+def _listed(backup: Path) -> tuple[dict[str, int], float]:
+    """The files of a backup and their sizes, and when it was taken. Raises ConfigError for a folder that is none."""
     try:
         found: Any = json.loads((backup / LIST).read_text())
+        taken_at = float(found["taken_at"])
         known, names = found["format"], {str(name): int(size) for name, size in found["files"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise ConfigError(
@@ -109,7 +130,7 @@ def _listed(backup: Path) -> dict[str, int]:
         file = backup / name
         if name != Path(name).name or not file.is_file() or file.stat().st_size != size:
             raise ConfigError(f"{file} is missing or not as long as {LIST} says: take another backup")
-    return names
+    return names, taken_at
 
 
 def _copy(source: Path, target: Path, advance: Callable[[int], None]) -> None:
@@ -140,8 +161,10 @@ def _making(folder: Path) -> Iterator[list[Path]]:
         raise
 
 
-def _tell(as_json: bool, folder: Path, names: dict[str, int], text: str) -> None:
+def _tell(
+    as_json: bool, folder: Path, names: dict[str, int], text: str, more: Mapping[str, list[str]] = NOTHING_MORE
+) -> None:
     if as_json:
-        terminal.show_json({"folder": str(folder), "files": names})
+        terminal.show_json({"folder": str(folder), "files": names, **more})
     else:
         terminal.say(f"{text} ({len(names)} files, {sum(names.values()) / 1e6:.1f} MB)")

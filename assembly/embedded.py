@@ -25,8 +25,10 @@ from ..model.errors import TailraceError
 from ..model.lease import LeaseSizes, wait_for_source
 from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
+from ..stores.control.sqlite import SqliteControl
 from ..stores.data_dir import DataDir
 from ..stores.fleets import note_fleet, refuse_another, refuse_folder_of_another
+from ..stores.heights import STATE
 from ..stores.jobs.engines import AdvancingJobs, OpenJobs, jobs_beside
 from ..stores.jobs.jobs import JobOutbox
 from ..stores.jobs.relay import LOOK, LOOK_AT_SERVER, JobEventRelay
@@ -38,6 +40,7 @@ from ..stores.queue.engines import OpenQueue
 from ..stores.queue.sqlite import queue
 from ..stores.remembered_heights import RememberedHeights
 from ..stores.restored import Stamp
+from ..stores.revoked_tokens import RevokedTokens
 from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch
 from ..stores.state import sqlite as state
@@ -49,6 +52,7 @@ from .delay_log_marks import forget_marks_of_another_log
 from .heights import NotedHeights
 from .left_behind import refuse_what_is_parked_in, refuse_what_rests_in, refuse_what_waits_in
 from .log_binding import bind
+from .restored_tokens import end_revoked
 
 #: Seconds between sweeps of entries past their retention.
 SWEEP_PERIOD = SWEEP.first
@@ -142,6 +146,7 @@ class EmbeddedStores:
         self._clock, self._quiet = clock, wait_for_source(sizes)
         self._trusted = TrustedTimes(path, times, clock)
         self._stamp = Stamp(path, [file.path.name for file in self._all_files()])
+        self._run_dir = run_dir
         self.heights = self._heights_in(None if run_dir is None else RememberedHeights(run_dir, path))
         self.held_logs: dict[str, HeldLog] = {}  # write-ahead logs that somebody keeps from being begun anew, by file
         self._marks: dict[str, int] = {}
@@ -183,6 +188,9 @@ class EmbeddedStores:
         await self.heights.opened()
         with contextlib.suppress(OSError):  # the sweep tries again, and tells
             self._note_trusted()
+        if self._run_dir is not None and isinstance(self.control, SqliteControl):
+            remembered = RevokedTokens(self._run_dir, await self.heights.name(STATE))
+            await end_revoked(self.control, remembered, self._clock, moved=STATE_FILE in self._moved)
         if self._state_file is None:
             await self._bind_logs(reads_log=self._reads_log)
         await forget_marks_of_another_log(self.checkpoints, self.ownership, self.delay_log, self._config.delay_log)

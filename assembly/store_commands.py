@@ -55,13 +55,16 @@ def store_backup(
 def store_restore(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `tailrace store backup` made.")],
     data: Data = DEFAULT_DATA,
+    keep_tokens: Annotated[
+        bool, typer.Option("--keep-tokens", help="Keep all tokens of the backup, those revoked since too.")
+    ] = False,
     json: terminal.Json = False,
 ) -> None:
     """Put a backup back, into a data directory without stores. The first run hands nothing out for the lease of a
-    source."""
+    source. Tokens that were revoked since do not come back; where nobody knows which were, none does."""
     from .backup import put_back
 
-    put_back(folder, data, json)
+    put_back(folder, data, json, keep_tokens)
 
 
 @store.command("restored")

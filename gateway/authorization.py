@@ -9,7 +9,8 @@ from typing import Any
 
 from ..model.job import JobSpec
 from ..model.rights import Need
-from ..model.token_calls import CALLS, need_of
+from ..model.status import CREATED_BY
+from ..model.token_calls import CALLS, need_of, need_to_limit
 from ..wire.callers import CALLER, RIGHTS, require
 from ..wire.gateway import WorkloadPort
 from ..wire.v1 import gateway_pb2 as pb
@@ -17,8 +18,6 @@ from .rules.callback import is_function
 
 #: Ports that check rights themselves (`guarded_jobs.py`, `guarded_letters.py`).
 CHECKED_THERE = frozenset({"job_audits", "job_pages", "jobs", "letters"})
-#: Characters that are kept of a caller's own name for itself.
-WHO_LENGTH = 200
 
 
 class GuardedWorkloads:
@@ -33,6 +32,8 @@ class GuardedWorkloads:
             given = [*request.workloads, *request.alike.forms]
             told = {each.on_done: JobSpec("on_done", each.on_done) for each in given if is_function(each.on_done)}
             require(needs_of("submit", [*given, *told.values()]))
+        if (caller := CALLER.get()) is not None:
+            _note_creator([*request.workloads, *request.alike.forms], caller.named)
         return await self._inner.submit(request)
 
     async def submissions(self, stream: Any) -> None:
@@ -122,7 +123,7 @@ class GuardedSchedules:
     async def put(self, request: pb.PutScheduleRequest) -> pb.ScheduleState:
         """Needs `operate` and `submit` for the schedule's function. The desk checks the schedule that is replaced."""
         require([need_of("operate", request.schedule), need_of("submit", request.schedule)])
-        request.schedule.created_by = signed(request.schedule.created_by)
+        request.schedule.created_by = creator(request.schedule.created_by)
         state: pb.ScheduleState = await self._inner.put(request)
         return state
 
@@ -138,9 +139,24 @@ class GuardedSchedules:
 
 
 def signed(who: str) -> str:
-    """The name of a caller: its own word; from beyond this machine with its role and its certified name."""
+    """The name of whoever acts: its own word; from beyond this machine with its role and its certified name."""
     caller = CALLER.get()
-    return who if caller is None else f"{who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
+    return who if caller is None else caller.signs(who)
+
+
+def creator(who: str) -> str:
+    """The name of whoever makes something: from beyond this machine what its certificate or token says, whatever it
+    says itself."""
+    caller = CALLER.get()
+    return who if caller is None else caller.named
+
+
+def _note_creator(workloads: Iterable[pb.NewWorkload], who: str) -> None:
+    """Replaces what workloads say of their creator, where they say anything."""
+    for each in workloads:
+        for header in each.headers:
+            if header.name == CREATED_BY:
+                header.value = who
 
 
 def _sign(request: Any) -> None:
@@ -157,7 +173,7 @@ def check_operation(port: str, method: str, arguments: dict[str, Any]) -> None:
     if RIGHTS.get() is None or call is None or not call.scoped or port in CHECKED_THERE:
         return
     subject = next((value for value in arguments.values() if hasattr(value, "function")), None)
-    require([need_of(call.action, subject)])
+    require([need_to_limit(call.action, subject) if port == "limits" else need_of(call.action, subject)])
 
 
 def _signed(value: Any) -> Any:

@@ -19,14 +19,17 @@ from ..model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
 from ..model.function_spec import FunctionSpec
 from ..model.gate import MOST_GATES, Gate
 from ..model.limits import Quota, QuotaChange, Snapshot
-from ..model.name import EXPECTED, NAME_LENGTH, is_name
+from ..model.name import EXPECTED, NAME_LENGTH, check_not_reserved, is_name
 from ..model.quotas_in_force import InForce
+from ..model.rights import widest
+from ..model.token_calls import need_to_limit
 from ..model.units import duration_text
 from ..sdk.argument_schema import LONGEST
 from ..stores.control.control import Control
 from ..stores.control.rules.valid_snapshot import is_valid
 from ..stores.fleets import refuse_another
 from ..stores.spool.spool import RememberedFunctions
+from ..wire.callers import RIGHTS
 from ..wire.convert import function_from_wire, function_to_wire
 from ..wire.gateway_messages import snapshot_to_wire
 from ..wire.v1 import gateway_pb2 as pb
@@ -34,7 +37,7 @@ from .argument_check import is_schema
 from .known_functions import KnownFunctions
 from .quota_plan import check_quotas, checked_quota, removals, reserved_slots, with_changes
 from .rules.confirmations import Confirmations
-from .rules.gate_to_resume import no_gate
+from .rules.gate_to_resume import WHOLE, no_gate, too_narrow
 from .rules.highest_priority import HighestPriorities
 from .rules.tokens import KnownTokens
 from .snapshot_size import check_functions, check_quotas_fit
@@ -175,6 +178,7 @@ class ControlDesk:
                     f"function {message.name!r:.200}: its description cannot be read: {error}"
                 ) from None
             _check_name("function", spec.name)
+            check_not_reserved("function", spec.name)
             specs.append(self._followed(spec))
         check_functions(self._snapshot, specs)
         await self._control.register(specs)
@@ -203,6 +207,17 @@ class ControlDesk:
                 raise InvalidRequest(fault)
         return await self.put_gate(gate)
 
+    async def _allow(self, gate: Gate) -> Gate:
+        """The gate with the right by which its caller sets it. Raises InvalidRequest where a wider one set the gate
+        that stands there."""
+        granted = RIGHTS.get()
+        if granted is None:
+            return replace(gate, right=str(WHOLE))
+        await self.refresh()  # another gateway may have set it a moment ago
+        if fault := too_narrow(gate, self._snapshot.gates, granted.rights):
+            raise InvalidRequest(fault)
+        return replace(gate, right=str(widest(granted.rights, need_to_limit("operate", gate)) or WHOLE))
+
     async def put_gate(self, gate: Gate) -> int:
         """Sets or removes a gate, like `set_gate`; removing a gate that does not exist is harmless."""
         if fault := gate.fault():
@@ -210,6 +225,7 @@ class ControlDesk:
         _check_texts(("who", gate.who), ("why", gate.why))
         if gate.action != "resume":
             self._check_new(gate)
+        gate = await self._allow(gate)
         version = await self._control.put_gate(replace(gate, since=self._clock.wall()))
         await self.refresh()
         return version

@@ -201,8 +201,11 @@ class DeadLetterDesk:
         ]
 
     async def _submit(self, letters: Sequence[DeadLetter]) -> dict[str, str]:
-        stored = await self._queue.submit([_item(letter) for letter in letters]) if letters else []
-        return {letter.id: each.id for letter, each in zip(letters, stored, strict=True)}
+        own = [letter for letter in letters if letter.kind.function == CALLBACK]
+        others = [letter for letter in letters if letter.kind.function != CALLBACK]
+        stored = await self._queue.submit([_item(letter) for letter in others]) if others else []
+        told = await self._queue.tell_again([_item(letter) for letter in own]) if own else []
+        return {letter.id: each.id for letter, each in zip([*others, *own], [*stored, *told], strict=True)}
 
     async def _settle(self, letters: Sequence[DeadLetter], became: dict[str, str]) -> None:
         """Removes letters that became workloads, and takes the mark from the others."""

@@ -11,7 +11,7 @@ from ..model.rights import Need
 from ..model.token_calls import need_of
 from ..wire.callers import RIGHTS, require
 from ..wire.ports.jobs import JobAuditPort, JobPagePort, JobPort
-from .authorization import needs_of, signed
+from .authorization import creator, needs_of
 from .job_desk import MOST_TREES
 from .rules.callback import is_function
 
@@ -33,7 +33,7 @@ class GuardedJobs:
         """Needs `submit` for the functions of all jobs, and for the function in `on_done`."""
         told = [JobSpec("on_done", tree.on_done)] if is_function(tree.on_done) else []
         require(needs_of("submit", [*tree.jobs, *told]))
-        return await self._inner.create_job(replace(tree, created_by=signed(tree.created_by)))
+        return await self._inner.create_job(replace(tree, created_by=creator(tree.created_by)))
 
     async def add_to_job(
         self, tree: str, job: str, token: str, items: list[JobItem], holder: JobHolder | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from ..model.did_you_mean import meant
 from ..model.errors import UnknownFunction
 from ..model.function_spec import FunctionSpec
+from ..model.name import RESERVED
 from .argument_check import ArgumentCheck
 
 #: Most names that a message lists when none is near; characters of an unknown name that it shows.
@@ -25,9 +26,10 @@ class KnownFunctions:
         return len(self._specs)
 
     def replace(self, specs: Iterable[FunctionSpec]) -> None:
-        """Replaces the whole registry."""
+        """Replaces the whole registry. Reserved names, which versions before took, are not known: nobody submits to the
+        platform's own functions."""
         before = self._specs
-        self._specs = {spec.name: spec for spec in specs}
+        self._specs = {spec.name: spec for spec in specs if not spec.name.startswith(RESERVED)}
         self._checks = {name: each for name, each in self._checks.items() if before[name] == self._specs.get(name)}
 
     def all(self) -> list[FunctionSpec]:

@@ -4,6 +4,7 @@ are read again when they change."""
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 from collections.abc import Sequence
@@ -31,7 +32,12 @@ KEY_TYPES = ("EC", "RSA", "OKP")
 LONGEST, KEYS_BYTES, REMEMBERED = 7000, 1 << 20, 1000
 #: Seconds that an issuer gets to answer with its keys, between looks for an unknown key, and after a failed look.
 PATIENCE, SOONEST, AGAIN = 10.0, 10.0, 5.0
+#: Keys that are tried for one token that does not name its own.
+MOST_TRIED = 16
 EXTRA = 'tokens of an issuer need the extra "oidc": pip install "tailrace[oidc]"'
+
+#: Public keys, each with its `kid`, if it has one.
+IssuerKeys = Sequence[tuple[Any, str | None]]
 
 _LOG = logging.getLogger("tailrace.gateway")
 
@@ -90,7 +96,7 @@ class IssuedTokens:
         self._rights = {value: tuple(map(right_of, each)) for value, each in config.rights.items()}
         self._clock = clock
         self._duties = duties
-        self._keys: Any = None
+        self._keys: IssuerKeys | None = None
         self._told = b""
         self._good: dict[str, Token] = {}  # by hash
         self._unknown = asyncio.Event()
@@ -134,13 +140,18 @@ class IssuedTokens:
         if self._keys is None:
             self._unknown.set()
             raise Unavailable(f"the keys of {self._config.issuer} are not known yet")
-        try:
-            return dict(jwt.decode(secret, self._keys, algorithms=ALGORITHMS).claims)
-        except errors.InvalidKeyIdError:
+        wrong: Exception | None = None
+        keys, sure = keys_for(secret, self._keys)
+        for key in keys:
+            try:
+                return dict(jwt.decode(secret, key, algorithms=ALGORITHMS).claims)
+            except (errors.JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
+                wrong = error
+        if not sure:
             self._unknown.set()
-            raise InvalidRequest(f"the token is signed by a key that {self._config.keys} does not have") from None
-        except (errors.JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
-            raise InvalidRequest(f"the token's signature is not right ({plain(error, 100).strip(': ')})") from None
+        if wrong is None:
+            raise InvalidRequest(f"the token is signed by a key that {self._config.keys} does not have")
+        raise InvalidRequest(f"the token's signature is not right ({plain(wrong, 100).strip(': ')})")
 
     async def _keep(self) -> None:
         """Reads the keys at once, then regularly, and soon after a token with an unknown key."""
@@ -167,7 +178,12 @@ class IssuedTokens:
     def _take(self, told: bytes) -> None:
         if told == self._told:
             return
-        self._keys, self._told = _key_set(told, self._config.keys), told
+        self._keys, unread = issuer_keys(told, self._config.keys)
+        self._told = told
+        for why in unread:
+            _LOG.warning("%s: a key is left out, since it cannot be read: %s", self._config.keys, why)
+        if not self._keys:
+            _LOG.warning("%s has no keys: no token of %s is taken", self._config.keys, self._config.issuer)
         self._good.clear()  # tokens of a key that is gone are unknown
 
     def _read(self) -> bytes:
@@ -205,14 +221,39 @@ def _bounded(found: bytes | bytearray, where: str) -> None:
         raise ConfigError(f"{where}: larger than {KEYS_BYTES} bytes; keys are never that large")
 
 
-def _key_set(told: bytes, where: str) -> Any:
-    """The public keys in a JSON text. Raises ConfigError."""
+def issuer_keys(told: bytes, where: str) -> tuple[IssuerKeys, list[str]]:
+    """The public keys in a JSON text, and why others cannot be read. A list that is empty counts as any other: the
+    issuer takes its keys back by it. Raises ConfigError for what is no list of keys."""
     from joserfc import errors
-    from joserfc.jwk import KeySet
+    from joserfc.jwk import JWKRegistry
 
     try:
-        keys: Sequence[Any] = json.loads(told)["keys"]
-        public = [key for key in keys if key.get("kty") in KEY_TYPES and key.get("use", "sig") == "sig"]
-        return KeySet.import_key_set({"keys": public})
-    except (errors.JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        listed: Sequence[Any] = json.loads(told)["keys"]
+        if not isinstance(listed, list):
+            raise TypeError("keys is no list")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ConfigError(f"{where}: no keys of an issuer (JWKS): {plain(error, 200)}") from None
+    found: list[tuple[Any, str | None]] = []
+    unread = []
+    for place, key in enumerate(listed):
+        if not isinstance(key, dict) or (key.get("kty") in KEY_TYPES and key.get("use", "sig") == "sig"):
+            try:
+                kid = key.get("kid")
+                found.append((JWKRegistry.import_key(key), kid if isinstance(kid, str) else None))
+            except (errors.JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+                unread.append(f"key {place}: {plain(error, 200) or type(error).__name__}")
+    return found, unread
+
+
+def keys_for(secret: str, known: IssuerKeys) -> tuple[list[Any], bool]:
+    """The keys by which a token may be signed, and whether another look at the issuer could add none: that of its
+    `kid`, else those that have none; without a `kid` every key. Raises InvalidRequest for what is no token."""
+    try:
+        head = json.loads(base64.urlsafe_b64decode(secret.partition(".")[0] + "=="))
+        kid = head.get("kid")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise InvalidRequest(f"the token's header cannot be read ({plain(error, 100)})") from None
+    named = [key for key, its in known if its is not None and its == kid]
+    if named:
+        return named[:MOST_TRIED], True
+    return [key for key, its in known if kid is None or its is None][:MOST_TRIED], False

@@ -10,7 +10,9 @@ from ..model.errors import Conflict, InvalidRequest
 from ..model.rights import right_of
 from ..model.token import LONGEST_DAYS, MOST_RIGHTS, MOST_TOKENS, PREFIX, RANDOM_BYTES, Token, hash_of
 from ..stores.control.control import Control
+from ..wire.callers import require_held
 from ..wire.ports.tokens import MadeToken, TokenOrder, TokenView
+from .authorization import creator
 
 _DAY = 86_400.0
 
@@ -31,8 +33,9 @@ class TokenDesk:
         if len(order.rights) > MOST_RIGHTS:
             raise InvalidRequest(f"the token has {len(order.rights)} rights: expected at most {MOST_RIGHTS}")
         rights = tuple(dict.fromkeys(right_of(text) for text in order.rights))
+        require_held(rights)
         secret, now = PREFIX + secrets.token_urlsafe(RANDOM_BYTES), self._clock.wall()
-        token = Token(order.name, hash_of(secret), rights, now + order.lasts, now, order.who[:200])
+        token = Token(order.name, hash_of(secret), rights, now + order.lasts, now, creator(order.who)[:200])
         if fault := token.fault():
             raise InvalidRequest(f"the token cannot be made: {fault}")
         known = (await self._control.snapshot()).tokens

@@ -31,6 +31,17 @@ class Caller(NamedTuple):
         return f"{self.role} {self.name} of fleet {self.fleet}"
 
     @property
+    def named(self) -> str:
+        """The role and the certified name."""
+        return f"{self.role} {self.name}"
+
+    def signs(self, word: str) -> str:
+        """The name of an act's author: what it calls itself, if that is one word and so passes for nobody else's role,
+        and its role and certified name."""
+        shown = word[:SHOWN] if word.isprintable() and " " not in word else ""
+        return f"{shown} as {self.named}".strip()
+
+    @property
     def uri(self) -> str:
         """The name in a certificate that says this."""
         return f"{SCHEME}{self.fleet}/{self.role}/{self.name}"

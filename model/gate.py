@@ -26,7 +26,7 @@ class Gate:
     """A gate of a function, a collection of it, a tenant, a downstream or a source; or of a function's or a
     downstream's tenant. `action` is pause or drop. `until` is the instant at which it ends (wall clock, seconds; 0: it
     does not). `version` is that of the control store which it made; two gates that differ in nothing else are the
-    same."""
+    same. `right`: the right with which it was set, as text, which only the gateway writes; empty: it was not noted."""
 
     function: str
     collection: str
@@ -39,6 +39,7 @@ class Gate:
     downstream: str = ""
     source: str = ""
     until: float = 0.0
+    right: str = ""
 
     @property
     def key(self) -> GateKey:

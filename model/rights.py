@@ -45,6 +45,10 @@ class Right(NamedTuple):
         """Whether it is enough for what a call does."""
         return self.action == need.action and all(map(_fits, self[1:], need[1:]))
 
+    def includes(self, other: Right) -> bool:
+        """Whether it allows all that another right does."""
+        return self.action == other.action and all(map(_holds, self[1:], other[1:]))
+
 
 def written(action: str, function: str, collection: str, tenant: str) -> str:
     """A right, or what a call needs, as `right_of` reads it."""
@@ -58,6 +62,23 @@ def _fits(granted: str, needed: str) -> bool:
     if granted.endswith(ANY):
         return granted == ANY or (needed != "" and needed.startswith(granted[:-1]))
     return granted == needed != ""
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    """Whether a name, or the beginning of one, stands for all that another stands for."""
+    return wide in (ANY, narrow) or (wide.endswith(ANY) and narrow.removesuffix(ANY).startswith(wide[:-1]))
+
+
+def not_held(rights: Iterable[Right], wanted: Iterable[Right]) -> Right | None:
+    """The first of the wanted rights that none of these includes; None: they include all."""
+    rights = tuple(rights)
+    return next((each for each in wanted if not any(right.includes(each) for right in rights)), None)
+
+
+def widest(rights: Iterable[Right], need: Need) -> Right | None:
+    """The widest of the rights that are enough; None: none is."""
+    enough = [right for right in rights if right.covers(need)]
+    return next((each for each in enough if not any(other.includes(each) for other in enough if other != each)), None)
 
 
 def missing(rights: Iterable[Right], needs: Iterable[Need]) -> Need | None:

@@ -61,6 +61,7 @@ CALLS: dict[str, frozenset[str]] = {
     "Delay/Depth": _SOURCES | _OPERATORS,
     "Stores": _SOURCES | {"gateway"},
     **{f"Stores/Call control.{name}": frozenset({"gateway", "node"}) for name in (*_CHANGES, *_ACTS)},
+    "Stores/Call queue.tell_again": frozenset({"gateway", "node"}),
     "Operators": _OPERATORS,
     **{f"Operators/Call jobs.{name}": _CLIENTS | _OPERATORS for name in _JOBS},
     "Operators/Call job_pages.job_page": _CLIENTS | _OPERATORS,

@@ -81,6 +81,14 @@ def need_of(action: str, subject: Any) -> Need:
     return Need(action, *(getattr(subject, name, "") for name in Need._fields[1:]))
 
 
+def need_to_limit(action: str, subject: Any) -> Need:
+    """The right that a gate or a quota needs. What stands on a tenant needs a right above that tenant, so that nobody
+    lifts its own limits; a reserve or a weight takes from all others, so it needs a right on everything."""
+    if getattr(subject, "reserve", 0) or getattr(subject, "weight", 0):
+        return Need(action)
+    return need_of(action, subject)._replace(tenant="")
+
+
 def check_call(granted: GrantedRights, name: str) -> None:
     """Raises InvalidRequest for a call that these rights are not enough for, whatever it is about."""
     call = CALLS.get(name)

@@ -15,6 +15,7 @@ from ..foundation.duties import Duties
 from ..model.errors import InvalidRequest, Overloaded, TailraceError
 from ..model.lease import LeaseSizes
 from ..model.metrics import Sample, sorted_samples
+from ..model.name import check_not_reserved
 from ..model.rights import Need
 from ..model.usage import UsageReport
 from ..model.workload import Kind
@@ -214,7 +215,9 @@ class SchedulerServer:
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(f"worker {hello.name!r} announced a function that cannot be read: {error}") from None
         served_there = {name for pool in hello.pools for name in pool.functions}
-        require(Need("run", name) for name in sorted({spec.name for spec in specs} | served_there))
+        for name in (names := sorted({spec.name for spec in specs} | served_there)):
+            check_not_reserved(f"worker {hello.name!r}: function", name)
+        require(Need("run", name) for name in names)
         served = self._known(hello, WorkerEnd)
         welcome = self._welcome(hello, served)
         if served is None:

@@ -19,7 +19,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from ..model.errors import DeclarationError, InvalidRequest
 from ..model.function_spec import DEFAULT_POOL, ISOLATED_POOL, MOST_DOWNSTREAMS, FunctionSpec
 from ..model.labels import MOST_LABELS, requirement
-from ..model.name import EXPECTED, NAME_LENGTH, is_name
+from ..model.name import EXPECTED, NAME_LENGTH, RESERVED, is_name
 from ..model.priority import DEFAULT_PRIORITY, Priority
 from ..model.retry import DEFAULT_RETRY, Retry
 from ..model.unit_rate import MOST_UNITS, UnitSource
@@ -238,6 +238,8 @@ def function(
         if name is None and chosen == "<lambda>":
             raise DeclarationError("a lambda has no name: give it one with @tailrace.function(name=…)")
         _check_label("name", chosen)
+        if chosen.startswith(RESERVED):
+            raise DeclarationError(f"name {chosen!r} begins with {RESERVED!r}, as only the platform's own functions do")
         if pool:
             _check_label("pool", pool)
         if collection:

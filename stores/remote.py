@@ -34,6 +34,7 @@ class RemoteQueue(StoreClient):
         super().__init__(address, store)
 
     submit = remote(Queue.submit)
+    tell_again = remote(Queue.tell_again)
     lease = remote(Queue.lease)
     renew = remote(Queue.renew)
     settle = remote(Queue.settle)

@@ -43,7 +43,7 @@ def asker_of(context: Any) -> Asker:
             who = unquote(value[:_LONGEST])
     caller = CALLER.get()
     if caller is not None:
-        who = f"{who} as {caller.role} {caller.name}".strip()
+        who = caller.signs(who)
     return Asker(who, place_of(context.peer()))
 
 

@@ -23,7 +23,7 @@ from ..foundation.x509_checks import parsed, peer_of
 from ..model.caller import Caller
 from ..model.errors import ConfigError, InvalidRequest, Unavailable
 from ..model.grants import GrantedRights
-from ..model.rights import Need, missing, sentence
+from ..model.rights import Need, Right, missing, not_held, sentence
 from ..model.token import Token
 from ..model.token_calls import check_call
 from .bounds import USUAL
@@ -84,6 +84,18 @@ def require(needs: Iterable[Need]) -> None:
     granted = RIGHTS.get()
     if granted is not None and (need := missing(granted.rights, needs)) is not None:
         raise InvalidRequest(sentence(granted.name, granted.rights, need))
+
+
+def require_held(wanted: Iterable[Right]) -> None:
+    """Raises InvalidRequest for a right that the caller of the call that is being answered wants to give and has not
+    itself."""
+    granted = RIGHTS.get()
+    if granted is not None and (right := not_held(granted.rights, wanted)) is not None:
+        has = ", ".join(map(str, granted.rights))
+        raise InvalidRequest(
+            f"{granted.name} may not give the right {right}: nobody gives a right that it has not itself, and it has "
+            f"{has}"
+        )
 
 
 class FleetCheck:

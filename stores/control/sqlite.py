@@ -114,6 +114,8 @@ class SqliteControl:
         self._clock = clock
         self._changed = asyncio.Event()
         self._snapshot: Snapshot | None = None
+        #: Told of each token before it is revoked, in the writer's thread.
+        self.on_revoked: Callable[[Token], None] = lambda token: None
 
     async def snapshot(self) -> Snapshot:
         if (known := self._snapshot) is not None:
@@ -217,6 +219,8 @@ class SqliteControl:
 
     async def remove_token(self, name: str) -> int:
         def put(connection: sqlite3.Connection) -> bool:
+            for (text,) in connection.execute("SELECT token FROM tokens WHERE name = ?", (name,)).fetchall():
+                self.on_revoked(token_from_text(text))
             return connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount > 0
 
         return await self._change(put)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...model.errors import InvalidRequest
-from ...model.name import EXPECTED, NAME_LENGTH, is_name
+from ...model.name import EXPECTED, NAME_LENGTH, check_not_reserved, is_name
 from ...model.priority import HIGHEST, LOWEST
 from ...model.workload import Kind
 from ..postgres.arrays import shown
@@ -64,6 +64,7 @@ def item_of(row: OutboxRow, now: float, *, token: bool = True) -> NewItem:
     for name, value in (("function", row.function), ("collection", row.collection), ("tenant", row.tenant)):
         if (value or name == "function") and not is_name(value):
             raise InvalidRequest(f"{name} is {value[:NAME_LENGTH]!r}: {EXPECTED}")
+    check_not_reserved("function", row.function)
     for name, value in (("key", row.key), ("dedupe_key", row.dedupe_key)):
         if len(value) > NAME_LENGTH or "\0" in value:
             raise InvalidRequest(f"{name} has more than {NAME_LENGTH} characters, or a NUL")

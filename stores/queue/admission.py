@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from ...model.errors import InvalidPayload, InvalidRequest
+from ...model.name import check_not_reserved
 from .items import HIGHEST, Reschedule
 from .queue import NewItem
 
@@ -24,9 +25,10 @@ HALF_A_CHARACTER = "half a character (a lone surrogate)"
 LONGEST_KEY = 2000
 
 
-def check(items: Sequence[NewItem], max_payload: int) -> None:
+def check(items: Sequence[NewItem], max_payload: int, *, own: bool = False) -> None:
     """Checks a batch. Raises InvalidPayload or InvalidRequest for the first item that cannot be stored or found again
-    because of its payload, a time, a name, a key or a header."""
+    because of its payload, a time, a name, a key or a header, and for one of the platform's own functions unless the
+    platform stores it (`own`): so the name of such a function says that a store made its items."""
     kind = None
     for index, item in enumerate(items):
         if len(item.payload) > max_payload:
@@ -39,6 +41,8 @@ def check(items: Sequence[NewItem], max_payload: int) -> None:
             _check_moment(index, item, "expires_at", item.expires_at)
         if item.kind is not kind:  # most batches have one kind
             kind = item.kind
+            if not own:
+                check_not_reserved(f"workload {index}: function", kind.function)
             _check_text(index, item, "function", kind.function)
             _check_text(index, item, "collection", kind.collection)
             _check_text(index, item, "tenant", kind.tenant)

@@ -44,4 +44,9 @@ class QueueIntake(Protocol):
     """The port to which workloads are submitted."""
 
     async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
-        """Stores all items or none. Raises Overloaded at the configured bound, StoreFull, InvalidRequest."""
+        """Stores all items or none. Raises Overloaded at the configured bound, StoreFull, InvalidRequest (for one of
+        the platform's own functions too)."""
+
+    async def tell_again(self, items: Sequence[NewItem]) -> list[Submitted]:
+        """Stores callbacks that were given up once more, like `submit`; only gateways may. Their first time the store
+        makes them itself, of an end. Raises InvalidRequest also on an engine that tells of no ends."""

@@ -77,6 +77,19 @@ class CallbackLaws:
             assert await engine.queue.settle(fence, [first], [Settle(second, fence, State.DROPPED)]) == []
         assert await told(engine) == [event(first, State.SUCCESS), event(second, State.DROPPED, "dropped")]
 
+    async def test_nobody_stores_one_of_the_platforms_own_but_who_tells_again(self, engine: QueueEngine) -> None:
+        # Given an end that is told by one of the platform's own functions, which the queue stores itself
+        own = Kind("tailrace.told", 3)
+        [id] = await put(engine, NewItem(MAIL, b"", on_done=Callback(own, b"<", b">")))
+        leased = await take(engine, wanting(MAIL))
+        await engine.queue.settle(leased.fence, [id], [])
+        first = await take(engine, wanting(own))
+        # When somebody stores another one, then it is refused; where it was given up it is stored again
+        with pytest.raises(InvalidRequest, match="as only the platform's own do"):
+            await engine.queue.submit([NewItem(own, b"forged")])
+        [again] = await engine.queue.tell_again([NewItem(own, first.payloads[0])])
+        assert (await take(engine, wanting(own))).ids == [again.id]
+
     async def test_an_attempt_that_failed_is_no_end(self, engine: QueueEngine) -> None:
         fence, (id,) = await out(engine, b"")
         back = Settle(id, fence, State.RETRIABLE_FAILURE, attempts=1, reason="busy", outcome="failed")

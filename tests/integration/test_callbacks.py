@@ -79,7 +79,7 @@ class Sender:
     async def tell(self, url: str) -> str:
         payload = json.dumps({"url": url, "event": EVENT}).encode()
         kind = Kind(CALLBACK, int(DEFAULT_PRIORITY))
-        return (await self.stores.queue.submit([NewItem(kind, payload)]))[0].id
+        return (await self.stores.queue.tell_again([NewItem(kind, payload)]))[0].id
 
     async def ended(self, id: str) -> str:
         async with asyncio.timeout(20):

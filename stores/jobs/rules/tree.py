@@ -9,7 +9,7 @@ import msgspec
 from ....model.did_you_mean import meant
 from ....model.errors import InvalidRequest
 from ....model.job import JobEvent, JobSpec, Policy, TreeSpec
-from ....model.name import EXPECTED, NAME_LENGTH, is_name
+from ....model.name import EXPECTED, NAME_LENGTH, check_not_reserved, is_name
 
 #: Most jobs of one tree, and of one path through it: ending a tree looks at each.
 MOST_JOBS, MOST_DEPTH = 256, 100
@@ -51,6 +51,7 @@ def check(tree: TreeSpec) -> None:
     _check_names(tree.jobs)
     _check_roots(tree.jobs)
     for job in tree.jobs:
+        check_not_reserved(f"job {job.name!r}: function", job.function)
         if job.gather and job.each:
             raise InvalidRequest(f"job {job.name!r} has gather and each: it gets one item or many; choose one of them")
         if not 0 <= job.max_failures_per_item <= MOST_FAILURES:

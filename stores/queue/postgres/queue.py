@@ -153,8 +153,11 @@ class PostgresQueue:
 
     # Submissions: concurrent ones share a transaction.
 
-    async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
-        check(items, self._config.max_payload)
+    async def tell_again(self, items: Sequence[NewItem]) -> list[Submitted]:
+        return await self.submit(items, own=True)
+
+    async def submit(self, items: Sequence[NewItem], *, own: bool = False) -> list[Submitted]:
+        check(items, self._config.max_payload, own=own)
         if not items:
             return []
         self._claiming.submitted({item.kind.priority for item in items})

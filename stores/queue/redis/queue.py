@@ -59,6 +59,9 @@ ROW = 512
 SWEEP_ITEMS = 1000
 
 _CANCELLED = {"c": "cancelled", "r": "requested", "e": "ended", "u": "unknown"}
+#: The place, as refusals name it.
+_HERE = "a queue on Redis"
+
 _LOG = logging.getLogger("tailrace.stores")
 
 
@@ -126,9 +129,12 @@ class RedisQueue:
 
     # Submissions: concurrent ones share a call.
 
+    async def tell_again(self, items: Sequence[NewItem]) -> list[Submitted]:
+        raise InvalidRequest(f"on_done: {_HERE} sends no callbacks of workloads, so none is sent again")
+
     async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
         check(items, self._config.max_payload)
-        refuse_callbacks(items, "a queue on Redis")
+        refuse_callbacks(items, _HERE)
         if not items:
             return []
         await self._ground.ready()

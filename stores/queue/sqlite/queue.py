@@ -172,9 +172,12 @@ class SqliteQueue:
             raise NotConnected("the queue store is not open")
         return self._memory
 
-    async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
+    async def tell_again(self, items: Sequence[NewItem]) -> list[Submitted]:
+        return await self.submit(items, own=True)
+
+    async def submit(self, items: Sequence[NewItem], *, own: bool = False) -> list[Submitted]:
         memory, bound = self._opened(), self._config.max_waiting
-        check(items, self._config.max_payload)
+        check(items, self._config.max_payload, own=own)
         if not items:
             return []
         return await self._file.write(

@@ -109,13 +109,14 @@ async def test_a_transaction_that_stays_open_holds_up_nobody(on_postgres: Place)
 
 
 async def test_a_row_that_cannot_be_moved_is_set_aside_and_holds_up_no_other(on_postgres: Place) -> None:
-    # Given a row larger than this queue takes, and one whose id is taken, among others
+    # Given a row larger than this queue takes, one of the platform's own, and one whose id is taken, among others
     schema = on_postgres.schema
     with psycopg.connect(on_postgres.address) as connection:
         first = tailrace.enqueue(connection, MAIL, schema=schema, arguments={"to": "one"})
         connection.commit()
         await on_postgres.queue.sweep()
         tailrace.enqueue(connection, MAIL, schema=schema, arguments={"to": "large" * 20_000})
+        tailrace.enqueue(connection, "tailrace.callback", schema=schema, arguments={"url": "https://a.example.org"})
         taken = tailrace.enqueue(connection, MAIL, schema=schema, arguments={"to": "two"})
         connection.execute(
             f"UPDATE {schema}.outbox SET id = %s WHERE id = %s".encode(), (int(first.id, 16), int(taken.id, 16))
@@ -127,8 +128,11 @@ async def test_a_row_that_cannot_be_moved_is_set_aside_and_holds_up_no_other(on_
     # Then all others are there, and the large one says why it is not
     assert sorted(item["payload"] for item in found) == [b'{"to":"one"}', b'{"to":"three"}', b'{"to":"two"}']
     with psycopg.connect(on_postgres.address) as connection:
-        [(reason,)] = connection.execute(f"SELECT reason FROM {schema}.outbox".encode()).fetchall()
-    assert reason == "its payload has 100009 bytes, at most 65536 are taken"
+        set_aside = connection.execute(f"SELECT reason FROM {schema}.outbox ORDER BY place".encode()).fetchall()
+    assert set_aside == [
+        ("its payload has 100009 bytes, at most 65536 are taken",),
+        ("function 'tailrace.callback' begins with 'tailrace.', as only the platform's own do: choose another name",),
+    ]
 
 
 async def test_a_row_in_the_queue_s_own_file_that_is_no_workload_is_set_aside(on_sqlite: Place) -> None:

@@ -30,6 +30,7 @@ HOSTILE = [
     ("token = CAST(x'ff' || 'ffffffffffffffffffffffffffffffff' AS TEXT)", "token is not valid UTF-8"),
     (f"function = {NOT_UTF8}", "function is not valid UTF-8: 'a\\udcffb'"),
     (f"function = {WITH_NUL}", "function is 'a\\x00b'"),
+    ("function = 'tailrace.callback'", "as only the platform's own do"),
     (f"collection = {NOT_UTF8}", "collection is not valid UTF-8"),
     (f"tenant = {NOT_UTF8}", "tenant is not valid UTF-8"),
     (f"key = {NOT_UTF8}", "key is not valid UTF-8"),

@@ -226,5 +226,6 @@ def test_what_an_issuer_cannot_be_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=says):
             oidc.OidcConfig.model_validate(good | wrong)
+    assert oidc.issuer_keys(b'{"keys": [{"kty": "oct", "k": "AAAA"}]}', "x") == ([], [])
     with pytest.raises(ConfigError, match="no keys of an issuer"):
-        oidc._key_set(b'{"keys": [{"kty": "oct", "k": "AAAA"}]}', "x")
+        oidc.issuer_keys(b"[]", "x")
