@@ -143,10 +143,9 @@ class EmbeddedStores:
         self.duties = Duties("stores")
         for own in self._all_files():
             own.on_death(functools.partial(self.duties.failed, f"the writer of {own.name}.db"))
-        self._clock, self._quiet = clock, wait_for_source(sizes)
+        self._clock, self._quiet, self._run_dir = clock, wait_for_source(sizes), run_dir
         self._trusted = TrustedTimes(path, times, clock)
         self._stamp = Stamp(path, [file.path.name for file in self._all_files()])
-        self._run_dir = run_dir
         self.heights = self._heights_in(None if run_dir is None else RememberedHeights(run_dir, path))
         self.held_logs: dict[str, HeldLog] = {}  # write-ahead logs that somebody keeps from being begun anew, by file
         self._marks: dict[str, int] = {}
