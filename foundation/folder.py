@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from .births import AnotherFolder, birth_of, is_remade
+
 _COMMON = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _FOLDER, _FILE = _COMMON | os.O_DIRECTORY, _COMMON | os.O_NOCTTY
 #: Bytes of one read.
@@ -41,24 +43,45 @@ def kind_of(mode: int) -> str:
     return _KINDS.get(stat.S_IFMT(mode), "no regular file")
 
 
+def open_root(root: Path, birth: str = "") -> int:
+    """A descriptor of a folder that its user named, which may be a link. Raises OSError; AnotherFolder when it is not
+    the one with that birth."""
+    descriptor = open_folder(root, follow=True)
+    if birth and birth_of(descriptor) not in ("", birth):
+        os.close(descriptor)
+        raise AnotherFolder
+    return descriptor
+
+
+def birth_at(root: Path) -> str:
+    """The birth of a folder; empty where the system does not tell, or tells one that may change. Raises OSError."""
+    descriptor = open_root(root)
+    try:
+        return "" if is_remade(root) else birth_of(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def open_folder(name: str | Path, *, follow: bool, within: int | None = None) -> int:
     """A descriptor of a folder. Raises OSError; NotADirectoryError or ELOOP for a link where none is followed."""
     return os.open(name, _FOLDER | (0 if follow else os.O_NOFOLLOW), dir_fd=within)
 
 
 class Folder:
-    """Reads files below one folder; for one thread. The folder itself may be a link, since its user named it.
+    """Reads files below one folder; for one thread. The folder itself may be a link, since its user named it. With a
+    `birth` no other folder will do.
 
     Invariant: `_open` has the folders from the root to the one that was used last, with names and descriptors.
     """
 
-    def __init__(self, root: Path, *, follow: bool) -> None:
+    def __init__(self, root: Path, *, follow: bool, birth: str = "") -> None:
         self._root = root
+        self._birth = birth
         self._follow = follow
         self._open: list[tuple[str, int]] = []
 
     def __enter__(self) -> Self:
-        self._open.append(("", open_folder(self._root, follow=True)))
+        self._open.append(("", open_root(self._root, self._birth)))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -150,6 +173,7 @@ class Walk:
     wanted     whether a file is looked at, by its relative name
     enter      whether a folder is entered
     moves      called with what is done next
+    birth      that of the folder, if no other one will do
     ordered    those of a folder by name; else as the system gives them, of which one at a time is in memory
     """
 
@@ -157,13 +181,14 @@ class Walk:
     wanted: Callable[[str], bool] = lambda name: True
     enter: Callable[[str], bool] = lambda name: True
     moves: Callable[[str], None] = lambda doing: None
+    birth: str = ""
     ordered: bool = True
 
     def files(self, root: Path) -> Generator[FoundFile | SkippedEntry]:
         """Yields every wanted file, and what was skipped; names that are no text as Python has them. Raises OSError
         when `root` itself cannot be read."""
         self.moves(f"listing {root}")
-        descriptor = open_folder(root, follow=True)
+        descriptor = open_root(root, self.birth)
         try:
             yield from self._below(descriptor, "", (_identity(os.fstat(descriptor)),))
         finally:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 from ..model.errors import NotConnected
-from .folder import Folder, FoundFile, SkippedEntry, Walk
+from .folder import Folder, FoundFile, SkippedEntry, Walk, birth_at
 from .logger import Logger
 from .own_thread import OwnThread
 
@@ -37,10 +37,19 @@ class LocalObjects:
         self._root = Path(unquote(urlsplit(url).path))
         self._thread = OwnThread(f"objects-{self._root.name}"[:60], patience)
         self._told: set[str] = set()
+        self._birth = ""  # no other folder will do
+
+    async def birth(self) -> str:
+        """The birth of the folder; empty where it is not known."""
+        return await self._call(self._birth_now)
+
+    def hold_to(self, birth: str) -> None:
+        """Refuses folders with another birth from now on."""
+        self._birth = birth
 
     async def pages(self, size: int) -> AsyncIterator[list[tuple[str, os.stat_result]]]:
         """Yields all keys with their files' facts, in pages, in no order. What is no file is told in the log."""
-        walk = Walk(follow=True, moves=self._thread.moves, ordered=False).files(self._root)
+        walk = Walk(follow=True, moves=self._thread.moves, birth=self._birth, ordered=False).files(self._root)
         try:
             while page := await self._call(self._page, walk, size):
                 yield [(key_of(found.name), found.facts) for found in page if isinstance(found, FoundFile)]
@@ -65,6 +74,12 @@ class LocalObjects:
     async def _call(self, fn: Callable[..., T], *arguments: object) -> T:
         return await self._thread.call(fn, *arguments)
 
+    def _birth_now(self) -> str:
+        try:
+            return birth_at(self._root)
+        except OSError as error:
+            raise self._away(error) from error
+
     def _page(self, walk: Generator[FoundFile | SkippedEntry], size: int) -> list[FoundFile | SkippedEntry]:
         try:
             return list(islice(walk, size))
@@ -75,7 +90,7 @@ class LocalObjects:
         self._thread.moves(f"reading {key}")
         with contextlib.ExitStack() as stack:
             try:
-                folder = stack.enter_context(Folder(self._root, follow=True))
+                folder = stack.enter_context(Folder(self._root, follow=True, birth=self._birth))
             except OSError as error:  # not the file is gone, but all of them are out of reach
                 raise self._away(error) from error
             try:

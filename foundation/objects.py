@@ -13,6 +13,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import (
@@ -31,9 +32,9 @@ from .folder import NoFile
 from .local_objects import LocalObjects, etag_of
 from .object_keys import offence
 from .object_places import SCHEMES, Place
-from .s3_listing import Raw, raw_pages, secrets_of
+from .s3_listing import Raw, bucket_birth, raw_pages, secrets_of
 
-#: Stores that can list in the order of keys. Whether one does is looked at where it matters.
+#: Stores that can list in the order of keys.
 SORTED = ("s3", "gs", "az", "memory")
 #: Stores of which the client library takes a slash at the end of a key away.
 SLASHED = ("s3", "gs", "az")
@@ -90,6 +91,7 @@ class ObjectStore:
         self._local = None
         if place.scheme == "file":
             self._local = LocalObjects(place.url, place.timeout)
+        self._birth = ""
         self._has_odd_keys = False  # which the client library cannot name
 
     @property
@@ -99,10 +101,30 @@ class ObjectStore:
                 self._client = from_url(self.place.url, **_settings(self.place))
         return self._client
 
+    async def birth(self) -> str:
+        """The moment when the place was made, which tells it from another one of its name; empty where nobody says it.
+        Amazon's dates change with a bucket's policy, and Google and Azure need calls that this client has not."""
+        if self._local is not None:
+            with self._explained(""):
+                return await self._local.birth()
+        host = urlsplit(self.place.endpoint).hostname or ""
+        if self.place.scheme != "s3" or not host or f".{host}".endswith((".amazonaws.com", ".amazonaws.com.cn")):
+            return ""
+        secrets = secrets_of(self.place)
+        return "" if secrets is None else await bucket_birth(self.place, secrets, SYSTEM_CLOCK.wall())
+
+    def hold_to(self, birth: str) -> None:
+        """Refuses places with another birth from now on, by NotConnected."""
+        self._birth = birth
+        if self._local is not None:
+            self._local.hold_to(birth)
+
     async def pages(self, after: str, size: int, *, rising: bool = False) -> AsyncIterator[list[Listed]]:
         """Yields all objects, in pages of about `size`, in the order in which the store lists them; an object may come
         twice. `after`: only those whose keys are greater. `rising`: the keys must rise, and NotConnected is raised
         where one does not; in a local folder they never do."""
+        if self._birth and self._local is None and await self.birth() not in ("", self._birth):
+            raise NotConnected(f"{self.place.url}: it is another bucket than the one that was read before")
         with self._explained(""):
             async for page in self._files(size) if self._local else self._objects(after, size, rising):
                 if wanted := [each for each in page if each.key > after]:
@@ -120,8 +142,7 @@ class ObjectStore:
         strict = self.place.scheme == "s3" and not after.endswith("/")  # others may begin at an earlier key
         if not self._has_odd_keys and not offence(after):
             try:
-                where = after.removesuffix("/") or None
-                async for page in obstore.list(self._store, offset=where, chunk_size=size):
+                async for page in obstore.list(self._store, offset=after.removesuffix("/") or None, chunk_size=size):
                     rows = [Raw(meta["path"], meta["e_tag"] or "", meta["size"]) for meta in page]
                     if rising:
                         found, at = _risen(rows, at, strict or at != after, self.place.url)
@@ -167,9 +188,9 @@ class ObjectStore:
         """Whether there is an object with content whose key is `key` and a slash."""
         if not key:
             return True
-        with contextlib.suppress(InvalidPathError):
-            async for page in obstore.list(self._store, prefix=key, chunk_size=1000):
-                return any(meta["path"] == key and meta["size"] for meta in page)
+        with contextlib.suppress(InvalidPathError, StopAsyncIteration):
+            page = await anext(aiter(obstore.list(self._store, prefix=key, chunk_size=1000)))
+            return any(meta["path"] == key and meta["size"] for meta in page)
         return False
 
     async def facts(self, key: str, version: str = "") -> ObjectFacts:

@@ -22,9 +22,12 @@ from urllib.parse import quote, unquote_plus, urlsplit
 from ..model.errors import NotConnected
 from .object_places import Place
 
-_OBJECT, _KEY, _ETAG, _SIZE, _MORE, _TOKEN = (
+_OBJECT, _KEY, _ETAG, _SIZE, _MORE, _TOKEN, _BUCKET, _NAME, _MADE = (
     re.compile(f"<{name}>(.*?)</{name}>", re.DOTALL)
-    for name in ("Contents", "Key", "ETag", "Size", "IsTruncated", "NextContinuationToken")
+    for name in (
+        *("Contents", "Key", "ETag", "Size", "IsTruncated", "NextContinuationToken"),
+        *("Bucket", "Name", "CreationDate"),
+    )
 )
 _EMPTY = hashlib.sha256(b"").hexdigest()
 _MOST_BYTES = 64 << 20
@@ -84,6 +87,18 @@ async def raw_pages(
         asked["continuation-token"] = token
 
 
+async def bucket_birth(place: Place, secrets: Secrets, now: float) -> str:
+    """The date on which the bucket was made, by the list of all buckets; empty where the store does not give it. Raises
+    NotConnected."""
+    bucket = place.url.partition("://")[2].strip("/").partition("/")[0]
+    try:
+        text = await _page(place, "", {}, secrets, now)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NotConnected(f"{place.url}: the list of buckets failed: {error}") from None
+    found = {unescape(_told(_NAME, each)): _told(_MADE, each) for each in _BUCKET.findall(text)}
+    return found.get(bucket, "")
+
+
 async def _page(place: Place, bucket: str, asked: Mapping[str, str], secrets: Secrets | None, now: float) -> str:
     region = place.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     address = urlsplit(place.endpoint or f"https://s3.{region}.amazonaws.com")
@@ -93,6 +108,8 @@ async def _page(place: Place, bucket: str, asked: Mapping[str, str], secrets: Se
     if secrets is not None:
         headers |= signed("GET", path, query, headers, secrets, region, now)
     status, body = await asyncio.to_thread(_ask, address.scheme, address.netloc, f"{path}?{query}", headers, place)
+    if status != 200 and not bucket:
+        return ""  # it is not for us to know
     if status != 200:
         raise NotConnected(f"{place.url}: the listing was answered with {status}: {body[:300]!r}")
     return body.decode()

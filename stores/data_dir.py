@@ -12,11 +12,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
 import stat
 from pathlib import Path
 from types import TracebackType
 
+from ..foundation.births import file_system
 from ..model.errors import AlreadyInUse, ConfigError, StoreFull
 
 #: The bits of a file's mode for the group and for everybody.
@@ -131,20 +131,6 @@ def refuse_network(path: Path, mounts: Path = _MOUNTS) -> None:
             f"data directory {path} is on a network file system ({kind}), where SQLite cannot keep its promises: "
             "choose a --data on a local disk"
         )
-
-
-def file_system(path: Path, mounts: str) -> str:
-    """The type of the file system of an absolute path, by a text like /proc/mounts; empty when unknown."""
-    best, found = -1, ""
-    for line in mounts.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        point = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1]))
-        depth = len(point.parts)
-        if depth >= best and path.is_relative_to(point):  # of two on one point, the later one hides the earlier
-            best, found = depth, fields[2]
-    return found
 
 
 def _explain(path: Path, error: OSError) -> Exception:

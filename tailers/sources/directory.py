@@ -19,7 +19,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...foundation.config import Bytes, Seconds
-from ...foundation.folder import Folder, NoFile
+from ...foundation.folder import Folder, NoFile, birth_at
 from ...foundation.lifecycle import cancel
 from ...foundation.logger import Logger
 from ...foundation.own_thread import OwnThread
@@ -28,6 +28,7 @@ from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.inventory.inventory import Entries, Inventory, InventoryEntry
 from ..registry import Environment
 from .listing import Listing, Patterns, list_folder
+from .place_lives import Choice, PlaceLives
 
 log = Logger("tailrace.tailer")
 
@@ -51,6 +52,8 @@ class DirectoryOptions(BaseModel):
     max_bytes     largest file handed out as content; larger ones become dead letters that say where they are
     poll          seconds between scans
     once          stop scanning after the first full listing
+    on_recreated  a folder that is another one than the one that was read (deleted and made again, another disk):
+                  stop: the tailer stops and says so; from_start: all that is in it is read
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,6 +67,7 @@ class DirectoryOptions(BaseModel):
     max_bytes: Bytes = Field(4 << 20, ge=0, le=1 << 30)
     poll: Seconds = Field(1.0, ge=0.01, le=86_400)
     once: bool = False
+    on_recreated: Choice = "stop"
 
 
 class DirectorySource:
@@ -80,7 +84,14 @@ class DirectorySource:
 
     capabilities = Capabilities(delays=False, replays=True)
 
-    def __init__(self, options: DirectoryOptions, inventory: Inventory, name: str, partition: str = "0") -> None:
+    def __init__(
+        self,
+        options: DirectoryOptions,
+        inventory: Inventory,
+        name: str,
+        partition: str = "0",
+        lives: PlaceLives | None = None,
+    ) -> None:
         self.partition = partition
         self.vanished = 0
         self.refused = 0
@@ -91,7 +102,10 @@ class DirectorySource:
         self._root = Path(options.path)
         self._patterns = Patterns(options.include, options.exclude)
         self._inventory = inventory
+        self._tailer = name
         self._name = name
+        self._lives = lives
+        self._birth = ""
         self._next = 0
         self._seen: dict[str, str] = {}  # versions by name at the last listing, so that only changes are offered
         self._scanner: asyncio.Task[None] | None = None
@@ -102,7 +116,7 @@ class DirectorySource:
     async def open(self, positions: Mapping[str, int]) -> None:
         if self._scanner is not None:
             return
-        await self._identify()
+        await self._identify(meet=True)
         self._next = positions.get(self.partition, 0)
         self._failure = ""
         self._seen = {}
@@ -151,14 +165,31 @@ class DirectorySource:
         if scanner is not None:
             await cancel(scanner)
 
-    async def _identify(self) -> None:
-        """Finds the folder's fingerprint, if it is not known yet: in the source's thread, since resolving the path may
-        hang."""
-        if not self.partition:
-            self._thread.moves(f"finding {self._root}")
-            chosen = await self._thread.call(fingerprint, self._options)
-            if not self.partition:  # nobody else asked meanwhile
-                self._name, self.partition = f"{self._name}:{chosen}", chosen
+    async def _identify(self, *, meet: bool = False) -> None:
+        """Finds the folder's fingerprint and its life, if they are not known yet: in the source's thread, since
+        resolving the path may hang. `meet`: looks at which folder is there now. Raises PositionsGone when it is another
+        one and the tailer is to stop there."""
+        lives = self._lives
+        if self.partition and (lives is None or not meet):
+            return
+        self._thread.moves(f"finding {self._root}")
+        chosen = await self._thread.call(fingerprint, self._options)
+        if lives is None:
+            life = chosen
+        elif meet:
+            try:
+                birth = await self._thread.call(birth_at, self._root)
+            except OSError as error:
+                raise self._unreadable(error) from error
+            life = await lives.meet(chosen, birth)
+            self._birth = birth
+        else:
+            life = await lives.now(chosen)
+        if meet or not self.partition:  # nobody else asked meanwhile
+            self._name, self.partition = f"{self._tailer}:{life}", life
+
+    def _unreadable(self, error: OSError) -> NotConnected:
+        return NotConnected(f"the folder {self._root} cannot be read: {error.strerror or error}")
 
     async def _scan(self) -> None:
         options = self._options
@@ -178,10 +209,16 @@ class DirectorySource:
         options = self._options
         try:
             listing = await self._thread.call(
-                list_folder, self._root, self._patterns, options.recursive, options.follow_links, self._thread.moves
+                list_folder,
+                self._root,
+                self._patterns,
+                options.recursive,
+                options.follow_links,
+                self._birth,
+                self._thread.moves,
             )
         except OSError as error:
-            raise NotConnected(f"the folder {self._root} cannot be read: {error.strerror or error}") from error
+            raise self._unreadable(error) from error
         self._took = time.monotonic() - began
         before, self.skipped = self.skipped, listing.skipped
         if fresh := [name for name in listing.skipped if name not in before]:
@@ -224,10 +261,10 @@ class DirectorySource:
     def _load(self, entries: Entries, max_bytes: int) -> StreamBatch:
         """Loads the entries as items, until the bytes are used up; runs in the source's thread."""
         try:
-            with Folder(self._root, follow=self._options.follow_links) as folder:
+            with Folder(self._root, follow=self._options.follow_links, birth=self._birth) as folder:
                 return self._loaded(folder, entries, max_bytes)
         except OSError as error:  # an error of one file is noted at its item
-            raise NotConnected(f"the folder {self._root} cannot be read: {error.strerror or error}") from error
+            raise self._unreadable(error) from error
 
     def _loaded(self, folder: Folder, entries: Entries, max_bytes: int) -> StreamBatch:
         batch = StreamBatch(self.partition, [], [], [], [], [])
@@ -291,7 +328,8 @@ def fingerprint(options: DirectoryOptions) -> str:
 
 def build(options: DirectoryOptions, environment: Environment) -> DirectorySource:
     """The source over one folder. Another folder or other patterns make another inventory."""
-    return DirectorySource(options, environment.inventory, environment.tailer, "")
+    lives = PlaceLives(environment.checkpoints, environment.tailer, f"the folder {options.path}", options.on_recreated)
+    return DirectorySource(options, environment.inventory, environment.tailer, "", lives)
 
 
 KIND = SourceKind(

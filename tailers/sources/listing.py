@@ -71,13 +71,18 @@ def _compiled(patterns: list[str]) -> Callable[[str], re.Match[str] | None] | No
 
 
 def list_folder(
-    root: Path, patterns: Patterns, recursive: bool, follow: bool, moves: Callable[[str], None] = lambda doing: None
+    root: Path,
+    patterns: Patterns,
+    recursive: bool,
+    follow: bool,
+    birth: str = "",
+    moves: Callable[[str], None] = lambda doing: None,
 ) -> Listing:
     """Every wanted regular file under `root`. Files and folders behind links are listed only with `follow`, and no
     folder that is among its own parents. `moves` is called with the name that is looked at. Raises OSError when `root`
-    itself cannot be read."""
+    itself cannot be read, or is not the folder with that `birth`."""
     listing = Listing()
-    walk = Walk(follow, patterns.wanted, lambda name: recursive and patterns.enter(name), moves)
+    walk = Walk(follow, patterns.wanted, lambda name: recursive and patterns.enter(name), moves, birth)
     for found in walk.files(root):
         if isinstance(found, SkippedEntry):
             listing.skip(found.name if _is_text(found.name) else ascii(found.name), found.why)

@@ -34,6 +34,7 @@ from .listing import Patterns
 from .objects_cutting import CutItems, Cutter, Shape
 from .objects_feeding import Feeder, Loaded, weight
 from .objects_listing import Lister, ListingProgress
+from .place_lives import Choice, PlaceLives
 
 
 class ObjectsOptions(Place):
@@ -54,6 +55,8 @@ class ObjectsOptions(Place):
     headers    each item has the headers object-key and object-version
     poll       seconds between listings
     once       stop listing after the first one
+    on_recreated  a place that is another one than the one that was read (deleted and made again, another disk): stop:
+               the tailer stops and says so; from_start: all that is in it is read
     """
 
     mode: Literal["inventory", "lexicographic"] = "inventory"
@@ -70,6 +73,7 @@ class ObjectsOptions(Place):
     headers: bool = False
     poll: Seconds = Field(10.0, ge=0.01, le=86_400)
     once: bool = False
+    on_recreated: Choice = "stop"
 
     @field_validator("overlap", "versions", "max_value", "max_line")
     @classmethod
@@ -116,13 +120,22 @@ class ObjectsSource:
     capabilities = Capabilities(delays=False, replays=True)
 
     def __init__(
-        self, options: ObjectsOptions, inventory: Inventory, segments: Segments, tailer: str, client: Any = None
+        self,
+        options: ObjectsOptions,
+        inventory: Inventory,
+        segments: Segments,
+        tailer: str,
+        client: Any = None,
+        lives: PlaceLives | None = None,
     ) -> None:
         self.partition = options.fingerprint()
         self._options = options
         self._inventory = inventory
         self._segments = segments
+        self._tailer = tailer
         self._name = f"{tailer}:{self.partition}"
+        self._lives = lives
+        self._is_known = lives is None  # which life of the place this is
         self._store = ObjectStore(options, client)
         self._progress = ListingProgress()
         self._unreadable = Unreadable()
@@ -143,6 +156,7 @@ class ObjectsSource:
     async def open(self, positions: Mapping[str, int]) -> None:
         if self._feeder is not None:
             return
+        await self._identify(meet=True)
         options, self._progress = self._options, ListingProgress()
         feeder = self._feeder = self._new_feeder()
         lister = self._lister = Lister(
@@ -175,6 +189,7 @@ class ObjectsSource:
         return []
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
+        await self._identify()
         batch = StreamBatch(partition, [], [], [], [], [])
         ordered = sorted(positions)
         while ordered and partition == self.partition:
@@ -197,6 +212,7 @@ class ObjectsSource:
 
     async def ends(self) -> dict[str, int]:
         """The end of the partition; an object that was not looked at yet counts as one item."""
+        await self._identify()
         last = await self._segments.last(self._name)
         cut_to = 0 if last is None else last.ordinal + 1
         waiting = max(0, await self._inventory.end(self._name) - cut_to)
@@ -220,6 +236,23 @@ class ObjectsSource:
         for task in tasks:
             with contextlib.suppress(NotConnected):
                 await cancel(task)
+
+    async def _identify(self, *, meet: bool = False) -> None:
+        """Finds the life of the place, if it is not known yet. `meet`: looks at which place is there now. Raises
+        PositionsGone when it is another one and the tailer is to stop there."""
+        if self._lives is None or (self._is_known and not meet):
+            return
+        place = self._options.fingerprint()
+        if meet:
+            birth = await self._store.birth()
+            self.partition = await self._lives.meet(place, birth)
+            self._store.hold_to(birth)
+        else:
+            self.partition = await self._lives.now(place)
+        name, self._is_known = f"{self._tailer}:{self.partition}", True
+        if name != self._name:
+            self._name, self._loaded = name, (None, None)
+            self._again = self._new_feeder()
 
     def _new_feeder(self) -> Feeder:
         cutter = Cutter(self._store, self._options.shape())
@@ -296,7 +329,8 @@ def _add(batch: StreamBatch, first: int, part: CutItems, chosen: Sequence[int]) 
 
 def build(options: ObjectsOptions, environment: Environment) -> ObjectsSource:
     """The source over one place. Another place, format or way of versions begins anew."""
-    return ObjectsSource(options, environment.inventory, environment.segments, environment.tailer)
+    lives = PlaceLives(environment.checkpoints, environment.tailer, options.url, options.on_recreated)
+    return ObjectsSource(options, environment.inventory, environment.segments, environment.tailer, lives=lives)
 
 
 KIND = SourceKind(

@@ -1,5 +1,5 @@
-"""Nothing that a listing of objects leaves out goes without a word: whatever order a store lists in, and whatever name
-an object bears, it is read, or is a dead letter that names it."""
+"""Listings of objects leave nothing out without a word: whatever order a store lists in, and whatever name an object
+bears, it is read, or is a dead letter that names it."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def source_over(stores: EmbeddedStores, keys: dict[str, Any]) -> ObjectsSource:
 
 
 class Read:
-    """All that a source gave."""
+    """The items that a source gave."""
 
     def __init__(self) -> None:
         self.payloads: list[bytes] = []

@@ -94,7 +94,7 @@ async def test_other_patterns_begin_anew_whatever_the_checkpoint_of_the_former_o
 
 
 def source_with(pattern, stores, folder):
-    environment = SimpleNamespace(inventory=stores.inventory, tailer="t")
+    environment = SimpleNamespace(inventory=stores.inventory, checkpoints=stores.checkpoints, tailer="t")
     return build(DirectoryOptions(path=str(folder), include=(pattern,), poll=0.02), environment)
 
 

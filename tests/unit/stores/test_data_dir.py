@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.foundation.births import file_system
 from tailrace.model.errors import AlreadyInUse, ConfigError, StoreFull
-from tailrace.stores.data_dir import LOCK_NAME, DataDir, file_system, refuse_network
+from tailrace.stores.data_dir import LOCK_NAME, DataDir, refuse_network
 
 _HOLD = """
 import sys, time
