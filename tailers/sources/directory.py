@@ -28,7 +28,7 @@ from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.inventory.inventory import Entries, Inventory, InventoryEntry
 from ..registry import Environment
 from .listing import Listing, Patterns, list_folder
-from .place_lives import Choice, PlaceLives
+from .place_lives import PlaceChoice, PlaceLives
 
 log = Logger("tailrace.tailer")
 
@@ -67,7 +67,7 @@ class DirectoryOptions(BaseModel):
     max_bytes: Bytes = Field(4 << 20, ge=0, le=1 << 30)
     poll: Seconds = Field(1.0, ge=0.01, le=86_400)
     once: bool = False
-    on_recreated: Choice = "stop"
+    on_recreated: PlaceChoice = "stop"
 
 
 class DirectorySource:

@@ -34,7 +34,7 @@ from .listing import Patterns
 from .objects_cutting import CutItems, Cutter, Shape
 from .objects_feeding import Feeder, Loaded, weight
 from .objects_listing import Lister, ListingProgress
-from .place_lives import Choice, PlaceLives
+from .place_lives import PlaceChoice, PlaceLives
 
 
 class ObjectsOptions(Place):
@@ -73,7 +73,7 @@ class ObjectsOptions(Place):
     headers: bool = False
     poll: Seconds = Field(10.0, ge=0.01, le=86_400)
     once: bool = False
-    on_recreated: Choice = "stop"
+    on_recreated: PlaceChoice = "stop"
 
     @field_validator("overlap", "versions", "max_value", "max_line")
     @classmethod

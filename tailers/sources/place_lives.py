@@ -16,7 +16,7 @@ from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 NOTES = "@lives."
 EPOCH = 1
 #: How a tailer goes on with a place that is another one.
-Choice = Literal["stop", "from_start"]
+PlaceChoice = Literal["stop", "from_start"]
 
 log = Logger("tailrace.tailer")
 
@@ -24,7 +24,7 @@ log = Logger("tailrace.tailer")
 class PlaceLives:
     """The lives of one tailer's place. `where` names it for people."""
 
-    def __init__(self, checkpoints: Checkpoints, tailer: str, where: str, choice: Choice) -> None:
+    def __init__(self, checkpoints: Checkpoints, tailer: str, where: str, choice: PlaceChoice) -> None:
         self._checkpoints = checkpoints
         self._tailer = tailer
         self._where = where

@@ -36,7 +36,7 @@ BANS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 BANNED_IMPORTS = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
 VAGUE = {"utils", "util", "common", "helpers", "helper", "misc"}
-LONGEST_FILE = 400
+LONGEST_FILE = 600
 #: Words that name nothing: a docstring that begins so says something of a thing before it says of which.
 NAMELESS = re.compile(
     r"\W*(?:"

@@ -1,4 +1,4 @@
-"""Nothing of a call is kept before its caller is known: messages that strangers begin and never end take no room."""
+"""Messages that strangers begin and never end take no room: nothing of a call is kept before its caller is known."""
 
 from __future__ import annotations
 

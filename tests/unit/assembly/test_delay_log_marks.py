@@ -18,6 +18,7 @@ from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.log.log import Record
+from tailrace.stores.restored import Stamp
 from tailrace.testing.clock import ManualClock
 
 REDIS = {"engine": "redis", "url": "redis://:secret@127.0.0.1:1/0"}
@@ -72,6 +73,7 @@ async def test_a_log_that_lost_its_end_is_read_from_its_start(tmp_path: Path, so
     # When the file is one of before that, then it is not
     for file in tmp_path.glob("delay.db*"):
         file.unlink()
+    Stamp(tmp_path, ["delay.db"]).begin_anew("delay.db")
     async with EmbeddedStores(tmp_path) as stores:
         assert not await stores.checkpoints.load(source)
 

@@ -208,9 +208,9 @@ def test_a_reason_says_what_was_given_as_far_as_it_can_be_written(text: str, rea
 @given(st.lists(TEXTS, max_size=5), st.integers(0, 4))
 def test_one_row_that_cannot_be_written_costs_itself_alone(reasons: list[str], bad: int) -> None:
     # Given rows that were not made plain, and one that no encoder takes
-    rows: list[Any] = [(key, 2, reason, None, None, "", "", "", (), False) for key, reason in enumerate(reasons)]
+    rows: list[Any] = [(key, 2, reason, None, None, "", "", "", (), False, False) for key, reason in enumerate(reasons)]
     if bad < len(rows):
-        rows[bad] = (bad, 2, _Text("x"), 3.5, None, "", "", "", (), False)
+        rows[bad] = (bad, 2, _Text("x"), 3.5, None, "", "", "", (), False, False)
     # When they leave in one frame
     (read,) = Frames(Done).feed(frames.encode(Done([7], rows)))
     # Then each has its end, and those that could be written their own
