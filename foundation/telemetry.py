@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from ..model.errors import ConfigError
+from ..model.plain_text import printable
 from . import current_run, listener_logs, otel
 from .logger import facts_of
 
@@ -85,7 +86,8 @@ class _Json(logging.Formatter):
 
 
 class _Text(logging.Formatter):
-    """One line for people; a traceback follows on lines of its own."""
+    """One line for people; a traceback follows on lines of its own. Line breaks and escapes of callers are shown as
+    such: they would make lines of their own, or drive the terminal."""
 
     def __init__(self, part: str) -> None:
         super().__init__()
@@ -98,8 +100,8 @@ class _Text(logging.Formatter):
         said = hide_secrets({**current_run.facts(), **facts_of(record), "event": record.getMessage()})
         text = said.pop("event")
         rest = "".join(f"  {name}={value}" for name, value in said.items())
-        trace = _trace(self, record)
-        return f"{moment} {self._part:>9}  {mark}{text}{rest}" + (f"\n{trace}" if trace else "")
+        trace = "".join(f"\n{printable(line)}" for line in _trace(self, record).split("\n") if line)
+        return f"{moment} {self._part:>9}  {printable(f'{mark}{text}{rest}')}{trace}"
 
 
 def _moment(record: logging.LogRecord) -> datetime:

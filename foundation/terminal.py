@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import typer
 
 from ..model.errors import TailraceError, Unavailable, UserError
+from ..model.plain_text import printable
 from ..model.units import duration_text
 
 T = TypeVar("T")
@@ -44,12 +45,12 @@ _UNSHOWN = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u
 def say(text: str) -> None:
     """Writes one or several lines on standard output. Characters that could drive the terminal are escaped, since other
     people's text is shown too."""
-    write("\n".join(map(_printable, text.split("\n"))))
+    write("\n".join(map(printable, text.split("\n"))))
 
 
 def complain(text: str) -> None:
     """Writes one or several lines on standard error, escaped as `say` does."""
-    sys.stderr.write("\n".join(map(_printable, text.split("\n"))) + "\n")
+    sys.stderr.write("\n".join(map(printable, text.split("\n"))) + "\n")
 
 
 def write(text: str) -> None:
@@ -100,11 +101,7 @@ def cell(value: Any) -> str:
         return f"{value:g}"
     if isinstance(value, list | tuple | dict):
         value = json.dumps(value, ensure_ascii=False, default=str)
-    return _printable(str(value))
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return printable(str(value))
 
 
 def moment(at: float) -> str | None:

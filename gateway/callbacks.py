@@ -32,15 +32,18 @@ from .rules.callback import (
     Network,
     address_of,
     check_url,
+    host_of,
     may_go_to,
     outcome_of,
     pause_after,
     refused,
+    shown_url,
     signed,
 )
+from .rules.callback_places import MOST, Places
 
-#: Requests at once, seconds of the lease of a claim, and seconds of one wait for more.
-MOST, LEASE, WAIT = 16, 120.0, 10.0
+#: Seconds of the lease of a claim, and seconds of one wait for more.
+LEASE, WAIT = 120.0, 10.0
 #: Characters of an answer that a reason shows.
 SHOWN = 200
 #: Seconds of the pause after a store failed.
@@ -52,6 +55,7 @@ _OUTCOMES = {
     State.RETRIABLE_FAILURE: Outcome.RETRY.name.lower(),
     State.FATAL_FAILURE: Outcome.FATAL.name.lower(),
 }
+_FATAL = _OUTCOMES[State.FATAL_FAILURE]
 _LOG = logging.getLogger("tailrace.gateway")
 
 
@@ -103,6 +107,7 @@ class Callbacks:
         self._clock = clock
         self._duties = duties
         self._keys, self._allowed = config.keys, config.networks
+        self._places = Places()
         self._out: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -150,8 +155,22 @@ class Callbacks:
             _LOG.warning("callback %s: %s", leased.ids[index], error)
 
     async def _end(self, session: aiohttp.ClientSession, leased: Leased, index: int) -> Settle:
-        attempt = leased.attempts[index]
-        state, why = await self._sent(session, leased.payloads[index])
+        id, fence, attempt = leased.ids[index], leased.fence, leased.attempts[index]
+        try:
+            request = msgspec.json.decode(leased.payloads[index], type=_Request)
+            event = msgspec.json.decode(request.event, type=_ToldEvent)
+            check_url(request.url, self._allowed)
+        except (msgspec.DecodeError, TailraceError) as error:
+            return Settle(id, fence, State.FATAL_FAILURE, 0.0, attempt, reason=plain(str(error), SHOWN), outcome=_FATAL)
+        host, tenant = host_of(request.url), leased.kinds[index].tenant
+        if wait := self._places.take(host, tenant, self._clock.monotonic()):
+            before = attempt - 1  # it was not tried
+            return Settle(id, fence, State.RETRIABLE_FAILURE if before else State.NEW, wait, before)
+        answered = False
+        try:
+            state, why, answered = await self._sent(session, request, event.id)
+        finally:
+            self._places.leave(host, tenant, self._clock.monotonic(), answered=answered)
         outcome = _OUTCOMES[state]
         pause = pause_after(attempt)
         if state is State.RETRIABLE_FAILURE and pause is None:
@@ -159,24 +178,18 @@ class Callbacks:
         if state is not State.SUCCESS:
             _LOG.warning("callback %s, attempt %d: %s", leased.ids[index], attempt, why)
         delay = pause or 0.0 if state is State.RETRIABLE_FAILURE else 0.0
-        return Settle(leased.ids[index], leased.fence, state, delay, attempt, reason=why, outcome=outcome)
+        return Settle(id, fence, state, delay, attempt, reason=why, outcome=outcome)
 
-    async def _sent(self, session: aiohttp.ClientSession, payload: bytes) -> tuple[State, str]:
-        """Sends one request. Returns the state of the item, and the reason."""
-        try:
-            request = msgspec.json.decode(payload, type=_Request)
-            body = bytes(request.event)
-            event = msgspec.json.decode(body, type=_ToldEvent)
-            check_url(request.url, self._allowed)
-        except (msgspec.DecodeError, TailraceError) as error:
-            return State.FATAL_FAILURE, plain(str(error), SHOWN)
-        headers = signed(self._keys, event.id, int(self._clock.wall()), body)
+    async def _sent(self, session: aiohttp.ClientSession, request: _Request, id: str) -> tuple[State, str, bool]:
+        """Sends one request. Returns the state of the item, the reason, and whether the receiver answered."""
+        body, shown = bytes(request.event), shown_url(request.url)
+        headers = signed(self._keys, id, int(self._clock.wall()), body)
         try:
             async with session.post(request.url, data=body, headers=headers, allow_redirects=False) as reply:
                 told = (await reply.content.read(SHOWN)).decode("utf-8", "replace")
-                return outcome_of(reply.status), f"{request.url} answered {reply.status}: {plain(told, SHOWN)}"
+                return outcome_of(reply.status), f"{shown} answered {reply.status}: {plain(told, SHOWN)}", True
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            return State.RETRIABLE_FAILURE, plain(f"{request.url}: {error or type(error).__name__}", 2 * SHOWN)
+            return State.RETRIABLE_FAILURE, plain(f"{shown}: {_why(error, request.url)}", 2 * SHOWN), False
 
     def _letter(self, leased: Leased, index: int, end: Settle, before: tuple[Try, ...]) -> DeadLetter:
         now = self._clock.wall()
@@ -194,3 +207,8 @@ class Callbacks:
             died_at=now,
             tries=added(before, now, end.outcome, end.reason),
         )
+
+
+def _why(error: BaseException, url: str) -> str:
+    """The words of an error, without the address that it quotes."""
+    return str(error).replace(url, shown_url(url)) or type(error).__name__

@@ -24,3 +24,9 @@ def plain(value: object, length: int) -> str:
     except BaseException:  # user code, which may raise anything; nothing of ours is awaited here
         return UNTELLABLE[:length]
     return exact if len(exact) <= length else f"{exact[: length - 1]}…"
+
+
+def printable(text: str) -> str:
+    """A text as one line that drives no terminal: line breaks, control characters and what else is not printable as
+    their escapes."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

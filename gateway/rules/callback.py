@@ -40,9 +40,26 @@ def is_function(on_done: str) -> bool:
     return bool(on_done) and not is_url(on_done)
 
 
+def host_of(url: str) -> str:
+    """The host and port of a URL that was checked."""
+    return urlsplit(url).netloc.lower()
+
+
+def shown_url(text: str) -> str:
+    """A URL as logs, letters and messages show it: its host alone. The path is a password at many receivers, and so is
+    what stands behind it."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return "(an address that cannot be read)"
+    rest = "/…" if parts.path.strip("/") or parts.query or parts.fragment else parts.path
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{rest}"[:NAME_LENGTH]
+
+
 def check_url(text: str, allowed: Sequence[Network]) -> None:
     """Raises InvalidRequest for a URL that a callback may not go to, as far as that is known without DNS."""
-    shown = text[:NAME_LENGTH]
+    shown = shown_url(text)
     if len(text) > LONGEST or not text.isascii() or not text.isprintable() or " " in text:
         raise InvalidRequest(f"on_done is {shown!r}: expected an https URL of at most {LONGEST} ASCII characters")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -75,18 +76,24 @@ def check_key(what: str, key: str) -> None:
 
 
 def _check_names(jobs: Sequence[JobSpec]) -> None:
-    names = [job.name for job in jobs]
-    for name in names:
-        if not is_name(name):
-            raise InvalidRequest(f"a job of the tree is called {name[:NAME_LENGTH]!r}: {EXPECTED}")
-        if names.count(name) > 1:
-            raise InvalidRequest(f"two jobs of the tree are called {name!r}: give one of them another name")
+    names = dict.fromkeys(job.name for job in jobs)
     for job in jobs:
+        if not is_name(job.name):
+            raise InvalidRequest(f"a job of the tree is called {job.name[:NAME_LENGTH]!r}: {EXPECTED}")
+    if len(names) < len(jobs):
+        twice, _ = Counter(job.name for job in jobs).most_common(1)[0]
+        raise InvalidRequest(f"two jobs of the tree are called {twice!r}: give one of them another name")
+    for job in jobs:
+        if len(job.parents) >= len(jobs):
+            raise InvalidRequest(
+                f"job {job.name!r} comes after {len(job.parents)} jobs, and the tree has {len(jobs) - 1} others: name "
+                "each parent once"
+            )
         for parent in job.parents:
             if parent not in names:
                 raise InvalidRequest(
                     f"job {job.name!r} comes after {parent[:NAME_LENGTH]!r}, which the tree does not have: "
-                    f"{meant(parent[:NAME_LENGTH], names)}"
+                    f"{meant(parent[:NAME_LENGTH], [*names])}"
                 )
         if len(set(job.parents)) < len(job.parents):
             raise InvalidRequest(f"job {job.name!r} names a parent twice: name each once")
