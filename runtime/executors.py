@@ -383,7 +383,7 @@ class ExecutorProcess:
             peak=peak,
             floor=self._floor,
             bound=self.setup.memory,
-            overdue=self._overdue and not self._what,
+            overdue=self._overdue,
         )
         self._on_death(self, death)
         self.dead.set()
