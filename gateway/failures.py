@@ -20,14 +20,19 @@ class FailureDesk:
         self._told: dict[str, tuple[float, Trouble]] = {}  # since when (monotonic), the oldest first
 
     def tell(self, part: str, why: str, times: int) -> None:
-        """Takes the report that a part was opened again after its `times`-th failure."""
+        """Takes the report that a part was opened again after its `times`-th failure. None: something ails it now, and
+        it tries again by itself; without a reason it is well."""
         part = part[:LONGEST_NAME]
         if not part:
             raise InvalidRequest("the report of a failure has no part: expected its name")
-        times = max(1, times)
-        what = f"it failed {times} times since its process began, it is open again; {why[:LONGEST_TEXT]}"
-        self._told.pop(part, None)
-        self._told[part] = (self._clock.monotonic(), Trouble(part, self._clock.wall(), what, times))
+        what = why[:LONGEST_TEXT]
+        if times > 0:
+            what = f"it failed {times} times since its process began, it is open again; {what}"
+        _, before = self._told.pop(part, (0.0, None))
+        if not what:
+            return
+        since = before.since if before is not None and before.what == what else self._clock.wall()
+        self._told[part] = (self._clock.monotonic(), Trouble(part, since, what, max(0, times)))
         while len(self._told) > MOST_PARTS:
             del self._told[next(iter(self._told))]
 

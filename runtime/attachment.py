@@ -163,7 +163,10 @@ class Attachment:
             frame.lease_request.number = self._leases.request(self.session, self._clock.monotonic())
         if self._pools_changed:
             self._pools_changed = False
-            frame.pools.extend(pb.Pool(name=pool.name, slots=pool.slots, limit=pool.limit) for pool in self._pools())
+            frame.pools.extend(
+                pb.Pool(name=pool.name, slots=pool.slots, limit=pool.limit, failure=pool.failure)
+                for pool in self._pools()
+            )
         if self._notes:
             frame.progress.extend(pb.Progress(ref=ref, note=note) for ref, note in self._notes.items())
             self._notes = {}

@@ -27,7 +27,7 @@ from . import forked
 from .blame import Blame
 from .board import Board
 from .deadman import Deadman
-from .entry import ENTRY, KEY, Item, PreparedKind, Runner, gathered, is_late, make_context, with_used
+from .entry import ENTRY, KEY, NONE, Item, PreparedKind, Runner, gathered, is_late, make_context, with_used
 from .frames import ROW_KEY, Assign, Done, EndRow, StopItems, Waits, row_of
 from .notebook import Notebook
 from .observing import observing
@@ -227,7 +227,7 @@ class Engine:
                 return None
             item = pop()
             if item is None:
-                turn = 0
+                turn, frame = 0, NONE
                 try:
                     await runner.rest(self._idle, loop)
                 except asyncio.CancelledError:

@@ -65,6 +65,8 @@ Item = tuple[int, PreparedKind, bytes, Assign]
 KEY: Final = 0
 ENTRY: Final = 1
 BATCH: Final = 3
+#: The batch of a runner that rests, so that it keeps none.
+NONE: Final = Assign(0, 0.0, 0, [], [], [], [], [], [], {}, False, False)
 
 
 def described(running: Any) -> Identity:

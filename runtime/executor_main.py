@@ -23,7 +23,7 @@ from ..foundation.current_run import describe_by
 from ..model.errors import TailraceError
 from ..model.units import size_text
 from ..sdk.opened_content import Places
-from . import forked, function_output, memory
+from . import forked, function_output, kept_sources, memory
 from .board import Board
 from .deadman import Deadman
 from .engine import Engine
@@ -125,6 +125,7 @@ class Executor:
 
     def _set_up(self, setup: ExecutorSetup) -> None:
         sys.path[:] = setup.path
+        kept_sources.serve(setup.sources)
         try:
             loaded = load_functions(setup.modules)
             functions = {name: loaded.functions[name] for name in setup.functions}

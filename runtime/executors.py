@@ -20,6 +20,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..model.workload import Ended, Kind
 from . import bare_interpreter, pid_namespace_command
 from .board import Board
@@ -39,6 +41,7 @@ from .frames import (
     ended_of,
 )
 from .guard_memory import WatchPages
+from .kept_sources import KeptRow
 from .pid_namespace import END
 from .process_table import VARIABLE, end_until_none_is_left, listed, look_up
 from .rules.ending import Ward, theirs
@@ -93,7 +96,8 @@ def _same(pipe: _Pipe) -> _Pipe:
 class ExecutorProcess:
     """One process. `live` are the keys in it; `covered` is the number of the last assignment sent. `watch` is the
     memory that its worker's guard reads. `pid_namespace`: it gets one of its own; the process known here is then the
-    launcher of that, which ends as the executor does (pid_namespace.py). `pause`: seconds between two looks at it.
+    launcher of that, which ends as the executor does (pid_namespace.py). `pause`: seconds between two looks at it;
+    `kept` tells of modules that are not on the disk any more as they were.
 
     on_frame  Ready, Failed, Done, Notes, Waits or RunTimes from it
     on_death  it was reaped, and all that it started has ended; every frame from it was handed to on_frame before
@@ -110,6 +114,7 @@ class ExecutorProcess:
         watch: WatchPages,
         pid_namespace: bool = False,
         pause: float = 1.25,
+        kept: Callable[[], list[KeptRow]] | None = None,
     ) -> None:
         self.setup = setup
         self.live: set[int] = set()
@@ -140,6 +145,7 @@ class ExecutorProcess:
         self._floor = 0
         self._watch = watch
         self._pid_namespace = pid_namespace
+        self._kept = kept
         self._page = -1
         self._connecting = False  # the sockets are on their way to the loop
         self._death: tuple[int, int, float] | None = None  # it was reaped meanwhile
@@ -168,10 +174,8 @@ class ExecutorProcess:
             command = [sys.executable, "-m", "tailrace.runtime.executor_main", *map(str, arguments)]
             environment = {**os.environ, VARIABLE: mark}
             if self._pid_namespace:
-                command, environment = (
-                    pid_namespace_command.inside(command),
-                    {**bare_interpreter.environment(), VARIABLE: mark},
-                )
+                command = pid_namespace_command.inside(command)
+                environment = {**bare_interpreter.environment(), VARIABLE: mark}
             self._process = subprocess.Popen(  # noqa: ASYNC220 - a few ms, rarely; what waits for it is a thread
                 command,
                 pass_fds=[*fds, self.board.fd, self._watch.fd],
@@ -212,7 +216,8 @@ class ExecutorProcess:
             self._connecting = False
             if self._death is not None:
                 self._reaped(*self._death)
-        self.send(self.setup)
+        sources = [] if self._kept is None else await asyncio.to_thread(self._kept)
+        self.send(replace(self.setup, sources=sources) if sources else self.setup)
 
     def _unreaped(self, process: subprocess.Popen[bytes]) -> None:
         """Ends and reaps a process here that has no thread to reap it, and was set up with nothing yet."""
@@ -378,7 +383,7 @@ class ExecutorProcess:
             peak=peak,
             floor=self._floor,
             bound=self.setup.memory,
-            overdue=self._overdue and not self._what,
+            overdue=self._overdue,
         )
         self._on_death(self, death)
         self.dead.set()

@@ -50,6 +50,7 @@ class ExecutorSetup(msgspec.Struct, array_like=True, tag="setup"):
     parents: int = 0  # runs that may wait for other work at once
     timed: bool = False  # somebody wants to know how long runs take
     pulse: float = 1.0  # seconds between two pulses of its control thread, at most
+    sources: list[tuple[str, str, bool, bytes]] = []  # modules that are not on the disk as they were (kept_sources.py)
 
     @property
     def cells(self) -> int:

@@ -19,6 +19,7 @@ from ..model.did_you_mean import meant
 from ..model.errors import DeclarationError, TailraceError, UserError
 from ..model.plain_text import plain
 from ..sdk.function import Function
+from .kept_sources import loader_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def _import_file(spec: str, path: Path) -> ModuleType:
         name = f"tailrace_file_{abs(hash(str(path)))}"  # the plain name belongs to another module
         if name in sys.modules:
             return sys.modules[name]
-    found = importlib.util.spec_from_file_location(name, path)
+    found = importlib.util.spec_from_file_location(name, path, loader=loader_of(path))
     if found is None or found.loader is None:
         raise UserError(f"{spec!r}: {path} cannot be loaded as Python")
     module = importlib.util.module_from_spec(found)

@@ -6,20 +6,18 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from ..foundation import otel
 from ..foundation.lifecycle import end_all
 from ..model.errors import UserError
-from ..model.histogram import Histograms
-from ..model.metrics import RUN_DURATION
 from ..model.outcome import Outcome
 from ..model.workload import Ended
 from .batch import AssignedFlight, Row, row_key
 from .executors import ExecutorProcess
 from .frames import ROW_KEY, Done, ExecutorSetup, Failed, Notes, Ready, Release, RunTimes, StopItems, Waits, ended_of
+from .reports import Reports
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.buffer import PrefetchDepth
@@ -34,27 +32,10 @@ KEPT_IDLE = 5.0
 #: One in so many processes of suspects starts at a time, two at least (by default one per processor). Starting keeps a
 #: processor busy: if more did, all of them would be ready later, and so would the one that runs everything else.
 STARTING = 4
+#: Seconds after which an item comes again that was handed back since no process can load its function.
+HANDED_BACK = 1.0
 #: Seconds that processes of a pool that ends get to export their last spans.
 LAST_SPANS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Reports:
-    """The listener of a pool. Keys name items; `earliest` is the deadline of the earliest of them, 0 for none.
-
-    ended    (succeeded, ended)
-    notes    progress notes
-    waits    items that wait for other work from now on, and items that go on
-    limits   the pool's limit changed
-    times    takes how long runs took, by function and outcome
-    """
-
-    earliest: Callable[[Iterable[int]], float]
-    ended: Callable[[list[int], dict[int, Ended]], None]
-    notes: Callable[[list[tuple[int, str]]], None]
-    waits: Callable[[list[int], list[int]], None]
-    limits: Callable[[], None]
-    times: Histograms = field(default_factory=RUN_DURATION.histograms)
 
 
 class Pool:
@@ -96,7 +77,6 @@ class Pool:
         self._process = process
         self._restarts = Restarts(setup.slots)
         self._stopping = False
-        self._ever_ready = False
         self._starting: set[asyncio.Task[None]] = set()
         self._unborn = 0  # of these, how many have no executor yet
         self._changed = asyncio.Event()
@@ -113,7 +93,7 @@ class Pool:
             self._spawn(0.0)
         while not (len(self.executors) >= self._size and all(executor.ready for executor in self.executors)):
             if self.failure:
-                raise UserError(self.failure)
+                raise UserError(f"pool {self.name!r}: {self.failure}")
             self._changed.clear()
             await self._changed.wait()
 
@@ -177,13 +157,35 @@ class Pool:
         if executor.ready or executor.dead.is_set():
             return
         modules = ", ".join(self.setup.modules)
-        self.failure = (
-            f"pool {self.name!r}: {modules} did not load within {self._load_limit:g} s: see what the import waits for, "
+        failure = (
+            f"{modules} did not load within {self._load_limit:g} s: see what the import waits for, "
             "or raise load_limit in the worker's configuration"
         )
-        LOG.error("%s", self.failure)
         executor.kill("it did not load")
+        self._cannot_load(failure)
+
+    def _cannot_load(self, why: str) -> None:
+        """Notes that a process could not load the functions. Where none is left that has, what waits for one goes back,
+        and none is announced, until one can: it is tried again and again."""
+        if why != self.failure:
+            LOG.error("pool %s: %s", self.name, why)
+        self.failure = why
         self._changed.set()
+        self._hand_back_unless_able()
+        self._reports.limits()
+
+    def _hand_back_unless_able(self) -> None:
+        if self.failure and not self._able():
+            self._hand_back(self.failure, HANDED_BACK)
+
+    def _hand_back(self, why: str, after: float | None = None) -> None:
+        held = Ended(Outcome.HELD, f"handed back: {why}", after)
+        self._tell([], {row_key(row): held for row in self.waiting.take(lambda row: True)})
+
+    def places(self) -> tuple[int, int]:
+        """Slots and limit that a scheduler is told of: those of processes that have loaded, where some cannot."""
+        able = min(self._size, len(self._able())) if self.failure else self._size
+        return self.slots * able // self._size, self.depth.announced * able // self._size
 
     def _died(self, executor: ExecutorProcess, death: ProcessDeath) -> None:
         self.executors.remove(executor)
@@ -197,9 +199,9 @@ class Pool:
             meant = bool(ended and executor.ready)  # one that could not load was ended too, and the next one cannot
             self.deaths += not meant
             pause = self._restarts.died(meant=meant, lived=lived, runs=executor.runs)
-            if self._restarts.in_a_row >= 3 and not self._ever_ready and not self.failure:
+            if self._restarts.in_a_row >= 3 and not executor.ready and not self.failure:
                 modules = ", ".join(self.setup.modules)
-                self.failure = f"pool {self.name!r}: its process {cause(death.code)} while it loaded {modules}"
+                self._cannot_load(f"its process {cause(death.code)} while it loaded {modules}")
             if not executor.retiring:
                 LOG.warning(
                     "pool %s: executor %d ended (code %d%s); it held %d items, %d ran",
@@ -212,7 +214,8 @@ class Pool:
                     ),
                     len(executor.was_running),
                 )
-            wanted = not self._fresh or (not executor.ready and len(self.waiting))  # suspects wait for one that loads
+            # Suspects wait for one that loads, or it is to be announced again.
+            wanted = not self._fresh or (not executor.ready and (self.failure or len(self.waiting)))
             if wanted and not executor.retiring:
                 self._spawn(pause)
             self.fill()
@@ -233,6 +236,7 @@ class Pool:
         if not able:
             for index in range(start, stop):
                 self.waiting.push(batch.flight.kinds[index].priority, (batch, index))
+            self._hand_back_unless_able()
             self.fill()
             return
         deadline = self._reports.earliest((batch.base + start,))
@@ -287,16 +291,18 @@ class Pool:
             case RunTimes():
                 take(self._reports.times, frame, self.functions)
             case Ready():
-                executor.ready = self._ever_ready = True
+                executor.ready = True
                 self._changed.set()
+                if self.failure:
+                    if self._fresh or len(self._able()) >= self._size:
+                        self.failure = ""
+                    self._reports.limits()
                 self.fill()
                 if self._fresh and not executor.live:
                     self._loop.call_later(KEPT_IDLE, self._retire_idle, executor, executor.runs)
             case Failed():
-                self.failure = frame.message
-                LOG.error("pool %s: %s", self.name, frame.message)
                 executor.kill("it cannot load its functions")
-                self._changed.set()
+                self._cannot_load(frame.message)
 
     def _done(self, executor: ExecutorProcess, frame: Done) -> None:
         live = executor.live
@@ -356,8 +362,7 @@ class Pool:
 
     def release(self) -> None:
         """Hands back everything that has not started."""
-        held = Ended(Outcome.HELD, "handed back: its worker is draining")
-        self._tell([], {row_key(row): held for row in self.waiting.take(lambda row: True)})
+        self._hand_back("its worker is draining")
         for executor in self.executors:
             if executor.live:
                 executor.send(Release())

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from hashlib import blake2s
 
 import grpc
 
 from ..model.backoff import STORE, Backoff
-from ..model.errors import UserError
+from ..model.errors import TailraceError, UserError
 from ..model.function_spec import FunctionSpec
 from ..wire.channel import dial, error_of
 from ..wire.convert import function_to_wire
+from ..wire.gateway import GatewayClient
 from ..wire.v1 import gateway_pb2 as pb
 from ..wire.v1 import gateway_pb2_grpc
 
 LOG = logging.getLogger("tailrace.runtime")
 DEADLINE = 5.0
+#: Seconds between two looks whether functions cannot be loaded, and between two reports while they cannot.
+LOOK, AGAIN = 1.0, 60.0
 
 
 def version_word(spec: FunctionSpec) -> str:
@@ -47,3 +52,18 @@ async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> 
             else:
                 return
             await asyncio.sleep(backoff.pause())
+
+
+async def tell_failures(address: str, worker: str, failing: Callable[[], str]) -> None:
+    """Tells the gateway, for its alerts, why this worker cannot run its functions, while that is so, and once when it
+    can again. A gateway that is away hears it the next time."""
+    told, tell_at = "", 0.0
+    while True:
+        await asyncio.sleep(LOOK)
+        why, now = failing(), time.monotonic()
+        if why == told and (not why or now < tell_at):
+            continue
+        with contextlib.suppress(TailraceError):
+            async with GatewayClient(address) as client:
+                await client.tell_failure(f"worker {worker}", why, 0)
+            told, tell_at = why, now + AGAIN

@@ -22,8 +22,10 @@ from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import ExecutorSetup
 from .guard_handle import Guarding
+from .kept_sources import KeptSources
 from .loader import LoadedFunctions
-from .pool import Pool, Reports
+from .pool import Pool
+from .reports import Reports
 from .rules.attempt import Stop
 from .rules.silence import LOOKS, longest, said
 
@@ -37,13 +39,14 @@ DEFAULT_SIZES = LeaseSizes()
 @dataclass(frozen=True, slots=True)
 class PoolState:
     """A pool as a scheduler sees it: `slots` run at once, `limit` may be assigned at once. `alone`: it is for items
-    that must have a process to themselves."""
+    that must have a process to themselves. `failure`: why some or all of its processes cannot load its functions."""
 
     name: str
     functions: tuple[str, ...]
     slots: int
     limit: int
     alone: bool
+    failure: str = ""
 
 
 class Supervisor:
@@ -100,6 +103,7 @@ class Supervisor:
                 watch=self._guard.watch,
                 pid_namespace=config.pid_namespace,
                 pause=self._sizes.heartbeat / LOOKS,
+                kept=(await asyncio.to_thread(KeptSources, list(sys.modules.values()))).changed,
             )
             guarding = [self._guard.start(self._unguarded)]
         pool = partial(Pool, reports=self._reports, load_limit=config.load_limit, process=process)
@@ -134,10 +138,14 @@ class Supervisor:
         """The pools and their limits now. Suspects have pools of their own: an item that waits for one of their few
         processes must not take the place of one that could run."""
         return [
-            PoolState(pool.name, tuple(sorted(pool.functions)), pool.slots, pool.depth.announced, alone)
+            PoolState(pool.name, tuple(sorted(pool.functions)), *pool.places(), alone, pool.failure)
             for pools, alone in ((self._pools, False), (self._quarantine, True))
             for pool in pools.values()
         ]
+
+    def failure(self) -> str:
+        """The reason why executors cannot load their functions now; empty: all can."""
+        return next((f"pool {pool.name}: {pool.failure}" for pool in self.all_pools() if pool.failure), "")
 
     def inside(self) -> set[int]:
         """Keys of all items that were assigned and have not ended."""

@@ -31,7 +31,7 @@ from .guard_handle import Guarding
 from .labels import own_labels
 from .loader import LoadedFunctions, load_functions
 from .metrics import samples
-from .registration import register, version_word
+from .registration import register, tell_failures, version_word
 from .rules.attempt import Stop
 from .rules.leases import Leases
 from .rules.pools import allotted, unable
@@ -136,6 +136,7 @@ class Worker:
         if self._gateway is not None:
             specs = [function.announced() for function in self._registered]
             self._registration = self.duties.begin(register(self._gateway, self.name, specs), "register")
+            self.duties.begin(tell_failures(self._gateway, self.name, self._supervisor.failure), "tell-failures")
             if self._registered_within:
                 await asyncio.wait([self._registration], timeout=self._registered_within)
 
@@ -283,9 +284,10 @@ class Worker:
             pb.Pool(
                 name=pool.name,
                 functions=pool.functions,
-                slots=max(1, pool.slots // share),
-                limit=max(1, pool.limit // share),
+                slots=max(min(1, pool.slots), pool.slots // share),
+                limit=max(min(1, pool.limit), pool.limit // share),
                 alone=pool.alone,
+                failure=pool.failure,
             )
             for pool in self._supervisor.pools()
         ]

@@ -16,9 +16,12 @@ from ..wire.convert import headers_from_wire
 from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
 from .endpoints import take_outcomes
+from .misfits import Misfits
 
 #: Names in a call are at most this long.
 NAME_LENGTH = 200
+#: Versions of a function that are tried at most, one after the other, for one call.
+TRIES = 16
 
 
 class Calls:
@@ -44,29 +47,38 @@ class Calls:
             raise Overloaded(
                 f"this scheduler has {len(self._waiting)} calls under way, its bound (`calls`): try again later"
             )
+        id = request.id or uuid.uuid4().hex
+        for _ in range(TRIES):  # a version of the function that does not take the payload hands it to the next
+            ended = await self._try(kind, id, request)
+            if not Misfits.came_back(ended):
+                break
+        return pb.ExecuteReply(outcome=ended.outcome, result=ended.result, reason=ended.reason, after=ended.after)
+
+    async def _try(self, kind: Kind, id: str, request: pb.ExecuteRequest) -> Ended:
+        """Hands the workload out once, under a fence of its own."""
         self._number += 1
         headers = headers_from_wire(request.headers)
         flight = Flight(
             number=self._number,
             fence=self._number,
             kinds=[kind],
-            ids=[request.id or uuid.uuid4().hex],
+            ids=[id],
             payloads=[request.payload],
             attempts=[request.attempt or 1],
             extras={0: Extra(headers=headers)} if headers else {},
             wants_result=True,
         )
         number = ref(flight.number, 0)
-        future = self._waiting[number] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
         try:
             self._core.push(self.session, flight, 0, math.inf, self._clock.monotonic())
             self._turn()
-            ended = await future
+            return await future
         finally:
             del self._waiting[number]
             self._core.abandon(self.session, flight.number)
             self._turn()
-        return pb.ExecuteReply(outcome=ended.outcome, result=ended.result, reason=ended.reason, after=ended.after)
 
     def deliver(self) -> None:
         """Hands outcomes to the callers that wait for them."""

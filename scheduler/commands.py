@@ -97,7 +97,7 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
     ]
     workers = [
         {"worker": each.name, "assigned": each.assigned, "connected": each.connected, "draining": each.draining}
-        | {"health": ", ".join(sorted({pool.health for pool in each.pools}))}
+        | {"health": ", ".join(sorted({pool.failure or pool.health for pool in each.pools}))}
         | {"labels": " ".join(f"{name}={value}" if value else name for name, value in sorted(each.labels.items()))}
         for each in reply.workers
     ]

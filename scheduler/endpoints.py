@@ -359,7 +359,9 @@ def read_carried(carried: Iterable[pb.Carried]) -> Counter[Kind]:
 
 def pools_from_wire(pools: Iterable[pb.Pool]) -> list[PoolLimits]:
     """The limits of a worker's pools, as it announced them."""
-    return [PoolLimits(pool.name, tuple(pool.functions), pool.slots, pool.limit, pool.alone) for pool in pools]
+    return [
+        PoolLimits(pool.name, tuple(pool.functions), pool.slots, pool.limit, pool.alone, pool.failure) for pool in pools
+    ]
 
 
 def take_outcomes(tailer: TailerSession) -> Outcomes:

@@ -100,7 +100,10 @@ def _no_worker(core: Core, name: str) -> str:
     version = f" (version {known.version})" if known.version else ""
     workers = core.workers.values()
     lack = sorted({f"{worker.name} does not meet {worker.unable[name]}" for worker in workers if name in worker.unable})
-    there = sorted({worker.name for worker in workers if name not in worker.unable})
+    pools = [pool for worker in workers for pool in worker.pools.values() if name in pool.functions and pool.failure]
+    lack += sorted({f"{pool.worker.name} cannot load it: {pool.failure}" for pool in pools})
+    failing = {pool.worker for pool in pools}
+    there = sorted({worker.name for worker in workers if name not in worker.unable and worker not in failing})
     others = f"; {', '.join(lack[:NAMED])}" if lack else ""
     others += f"; workers here that do not: {', '.join(there[:NAMED])}" if there else ""
     return f"{SENTENCES[Reason.NO_WORKER]}; it is registered{version}{others or '; no worker is connected at all'}"

@@ -9,7 +9,7 @@ from ..model.outcome import Outcome
 from ..model.workload import Ended, Extra, Flight, Outcomes
 from .roster import Roster
 from .rules.explain import Reason
-from .rules.flow import ID, KIND, SESSION
+from .rules.flow import ID, KIND
 from .rules.misfit import AGAIN, left_to_try
 from .sessions import WorkerSession
 
@@ -34,7 +34,7 @@ class Misfits:
                     self.refused.pop(item[ID], None)
         for ref, end in outcomes.ended.items():
             item = worker.open.get(ref) if end.misfit else None
-            if item is None or item[SESSION].patient:  # a call has no source to go back to
+            if item is None:
                 continue
             function = item[KIND].function
             refused = self.refused.pop(item[ID], frozenset()) | {worker.versions.get(function, "")}
@@ -45,6 +45,11 @@ class Misfits:
                 end.reason = f"{end.reason} (all {len(refused)} attached versions refuse it)"
         while len(self.refused) > MOST:
             del self.refused[next(iter(self.refused))]
+
+    @staticmethod
+    def came_back(end: Ended) -> bool:
+        """Whether this is the end of an item that another version is to try."""
+        return end.outcome == Outcome.HELD and end.reason.startswith(f"{Reason.MISFIT.value}:")
 
     def mark(self, flight: Flight, now: float) -> None:
         """Marks items of a flight that were refused before, so that they go to other versions."""

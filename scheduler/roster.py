@@ -169,7 +169,7 @@ class Roster:
         alone: dict[str, list[WorkerPool]] = {}
         for worker in workers:
             for pool in worker.pools.values() if worker.able else ():
-                for name in pool.functions:
+                for name in pool.functions if pool.able else ():
                     (alone if pool.alone else able).setdefault(name, []).append(pool)
         former = {each.pools: each for each in self.ables}
         sets: dict[tuple[WorkerPool, ...], Able] = {}

@@ -90,6 +90,7 @@ def _workers(core: Core, reply: pb.InspectReply) -> None:
                 limit=pool.limit,
                 alone=pool.alone,
                 health=core.protection.outliers.state_of(pool).value,
+                failure=pool.failure,
             )
     kinds = Counter(
         item[KIND] for worker in core.workers.values() for ref, item in worker.open.items() if ref not in worker.parents

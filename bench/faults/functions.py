@@ -6,6 +6,7 @@ Delays and limits are short, so that a run of minutes holds many of them.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import subprocess
 import time
@@ -132,6 +133,17 @@ async def exits_once(ctx: Context) -> None:
     if not ctx.crashes:
         _note(CRASH, ctx)
         os._exit(7)
+    _note(SUCCESS, ctx)
+
+
+@function(retry=PATIENT)
+async def keeps_the_lock_once(ctx: Context, seconds: int) -> None:
+    """Keeps the interpreter lock for longer than a lease, unless its process was ended for that already."""
+    _note(START, ctx)
+    await asyncio.sleep(0.05)
+    if not ctx.crashes:
+        _note(CRASH, ctx)
+        ctypes.PyDLL(None).sleep(seconds)
     _note(SUCCESS, ctx)
 
 

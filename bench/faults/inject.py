@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import resource
 import signal
@@ -52,6 +53,7 @@ class Injector:
             "outage": self._outage,
             "stop": self._stop,
             "exit": self._exit,
+            "lock": self._lock,
             "memory": self._memory,
             "disk": self._disk,
             "cut": self._cut,
@@ -154,6 +156,15 @@ class Injector:
         source = self._chance.choice((QUEUE, STREAM))
         done = await self._run_item(FedItem(source, "exits_once", {}))
         return None if done is None else _one(kind, "executor", done[1], done[1], {done[0]}, lasting=False)
+
+    async def _lock(self, action: Breakage, kind: str) -> DoneFault | None:
+        source = self._chance.choice((QUEUE, STREAM))
+        seconds = math.ceil(4 * self._lease)
+        done = await self._run_item(FedItem(source, "keeps_the_lock_once", {"seconds": seconds}))
+        if done is None:
+            return None
+        await asyncio.sleep(action.length * self._lease)
+        return _one(kind, "executor", done[1], time.monotonic(), {done[0]}, lasting=True)
 
     async def _memory(self, action: Breakage, kind: str) -> DoneFault:
         limited = [pid for worker in WORKERS for pid in self._world.executors(worker)]

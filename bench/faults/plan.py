@@ -150,7 +150,7 @@ def families() -> dict[str, list[Breakage]]:
             for part in ("store", "tailers", "node", "scheduler", *WORKERS, "supervisor", "executor", "guard")
         ],
         "term": [Breakage("term", part) for part in parts],
-        "user": [Breakage("exit", "", 0.0), Breakage("memory", "", 0.0)],
+        "user": [Breakage("exit", "", 0.0), Breakage("lock", "", 1.15), Breakage("memory", "", 0.0)],
         "disk": [Breakage("disk", "store", 0.4)],
         SERVER: [Breakage("kill", SERVER)],
         "wire": [

@@ -81,8 +81,8 @@ def death_reason(death: ProcessDeath, others: int = 0, note: str = "") -> str:
 def by_deadline(death: ProcessDeath) -> bool:
     """Whether the kernel's timer ended it: its lease was over. The timer sends SIGKILL, as do the kernel's
     out-of-memory killer and many a person, so a SIGKILL only counts once the timer was due; an ITIMER_REAL sends
-    SIGALRM."""
-    return death.code == -signal.SIGALRM or (death.code == -signal.SIGKILL and death.overdue)
+    SIGALRM. What rang since the process heard of no renewal is its own doing (silence.py), as `what` says."""
+    return not death.what and (death.code == -signal.SIGALRM or (death.code == -signal.SIGKILL and death.overdue))
 
 
 def explained(death: ProcessDeath) -> str:

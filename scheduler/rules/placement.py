@@ -19,6 +19,7 @@ class PoolLimits(NamedTuple):
     slots: int
     limit: int
     alone: bool = False
+    failure: str = ""
 
 
 class WorkerPool:
@@ -27,11 +28,12 @@ class WorkerPool:
     has no room; its items stay assigned. `alone`: it gives each item a process to itself. `parents` are given to it and
     wait for other work, so that they take no room; when they go on they do, beyond the limit if need be. `spare` is the
     credit for them (rules/credit.py). In a slow start (FL16) `limit` is a rising part of `full`, which its worker
-    said."""
+    said. `failure`: why processes there cannot load its functions."""
 
     __slots__ = (
         "alone",
         "assigned",
+        "failure",
         "full",
         "functions",
         "limit",
@@ -51,6 +53,7 @@ class WorkerPool:
         self.slots = 0
         self.limit = self.full = 0
         self.alone = False
+        self.failure = ""
         self.assigned = 0
         self.parents = 0
         self.spare = 0
@@ -64,12 +67,18 @@ class WorkerPool:
         kept = self.full > 0 == self.limit  # from all work (rules/outlier.py)
         self.slots, self.full = limits.slots, limits.limit
         self.alone = self.alone or limits.alone
+        self.failure = limits.failure
         if not kept:
             self.admit(share)
 
     def admit(self, share: float) -> None:
         """Admits such a share of the limit that its worker announced."""
         self.limit = self.full if share >= 1 else min(self.full, max(1, int(self.full * share)))
+
+    @property
+    def able(self) -> bool:
+        """Whether its worker has a process that can run its functions."""
+        return self.full > 0 or not self.failure
 
     @property
     def room(self) -> int:

@@ -161,8 +161,10 @@ class FakeWorker(Watched):
         limit: int = 1000,
         answer: Callable[[Flight, int], Ended | None] | None = None,
         hold: bool = False,
+        version: str = "",
     ) -> None:
         super().__init__()
+        self.versions = dict.fromkeys(functions, version) if version else {}
         self.specs = [FunctionSpec(name, priority=Priority.USER_VISIBLE) for name in functions]
         self.pool = pb.Pool(name="default", functions=functions, slots=limit, limit=limit)
         self.answer = answer
@@ -196,6 +198,7 @@ class FakeWorker(Watched):
         _named(hello, "worker")
         hello.functions.extend([function_to_wire(spec) for spec in self.specs])
         hello.pools.append(self.pool)
+        hello.versions.update(self.versions)
         return pb.WorkerFrame(hello=hello)
 
     def opened(self, resumed: bool) -> None:

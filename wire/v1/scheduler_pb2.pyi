@@ -379,20 +379,22 @@ class Carried(_message.Message):
     def __init__(self, function: _Optional[str] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Pool(_message.Message):
-    __slots__ = ("name", "functions", "slots", "limit", "alone", "health")
+    __slots__ = ("name", "functions", "slots", "limit", "alone", "failure", "health")
     NAME_FIELD_NUMBER: _ClassVar[int]
     FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ALONE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     name: str
     functions: _containers.RepeatedScalarFieldContainer[str]
     slots: int
     limit: int
     alone: bool
+    failure: str
     health: str
-    def __init__(self, name: _Optional[str] = ..., functions: _Optional[_Iterable[str]] = ..., slots: _Optional[int] = ..., limit: _Optional[int] = ..., alone: _Optional[bool] = ..., health: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., functions: _Optional[_Iterable[str]] = ..., slots: _Optional[int] = ..., limit: _Optional[int] = ..., alone: _Optional[bool] = ..., failure: _Optional[str] = ..., health: _Optional[str] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("ref", "note")

@@ -26,6 +26,22 @@ async def test_execute_answers_with_the_outcome(place: Place) -> None:
     assert next(iter(worker.flights.values())).kinds[0].priority == Priority.USER_VISIBLE
 
 
+async def test_a_call_goes_to_the_version_that_takes_its_payload(place: Place) -> None:
+    # Given two versions of a function, of which one takes no such payload
+    misfit = Ended(Outcome.FATAL, "send: argument 'to' is missing", misfit=True)
+    takes = Ended(Outcome.SUCCESS, result=b"1")
+    old = await place.worker("send", version="old", answer=lambda flight, index: misfit)
+    new = await place.worker("send", version="new", answer=lambda flight, index: takes)
+    # When it is called often enough to meet both, then each call is answered by the other one
+    for _ in range(8):
+        assert await place.client.execute("send", b"{}", timeout=10) == takes
+    # And what no version takes is fatal, for the one reason that all have
+    new.answer = lambda flight, index: misfit
+    end = await place.client.execute("send", b"{}", timeout=10)
+    assert (end.outcome, end.reason) == (Outcome.FATAL, f"{misfit.reason} (all 2 attached versions refuse it)")
+    assert old.flights and new.flights
+
+
 async def test_execute_refuses_what_cannot_run(place: Place) -> None:
     with pytest.raises(UnknownFunction, match="nobody"):
         await place.client.execute("nobody", timeout=10)

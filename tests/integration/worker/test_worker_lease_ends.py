@@ -104,3 +104,40 @@ async def test_an_assignment_whose_lease_is_over_does_not_start(start: Any) -> N
     late = scheduler.assign("add", {"a": 1}, lease=0.0)
     unknown = scheduler.assign("add", {"a": 1}, request=99)
     assert {end.outcome for end in await scheduler.ended(*late, *unknown)} == {Outcome.HELD}
+
+
+@pytest.mark.parametrize("function", ["stops_itself", "keeps_the_lock"])
+async def test_what_hears_of_no_renewal_by_its_own_doing_is_suspected_with_all_that_ran_beside_it(
+    start: Any, journal: Any, function: str
+) -> None:
+    # Given a neighbour, and a function that stops its process, or keeps its lock, while its lease is renewed
+    scheduler, worker = await start(heartbeat=0.4)
+    before = worker.executor_pids
+    neighbour = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    more = {"seconds": 30} if function == "keeps_the_lock" else {}
+    refs = scheduler.assign(function, {"journal": journal.name, **more})
+    # When the lease would be over, then both are suspects, since nobody can tell which of them did it
+    for end in await scheduler.ended(*refs, *neighbour):
+        assert (end.outcome, end.crashed) == (Outcome.LOST, True)
+        assert "kept the interpreter lock, or stood still" in end.reason
+    assert (await scheduler.ended(*scheduler.assign("add", {"a": 1})))[0].result == b"2"
+    assert worker.executor_pids != before
+
+
+@pytest.mark.parametrize("function", ["stops_itself", "keeps_the_lock"])
+async def test_a_lease_that_nobody_renews_is_nobodys_doing(start: Any, journal: Any, function: str) -> None:
+    scheduler, _ = await start(heartbeat=0.4)
+    scheduler.granting = None
+    more = {"seconds": 30} if function == "keeps_the_lock" else {}
+    (end,) = await scheduler.ended(*scheduler.assign(function, {"journal": journal.name, **more}))
+    assert (end.outcome, end.crashed) == (Outcome.LOST, False)
+    assert "lease was over" in end.reason
+
+
+async def test_the_lock_may_be_kept_for_less_than_a_lease(start: Any, journal: Any) -> None:
+    scheduler, worker = await start(heartbeat=1.0)
+    before = worker.executor_pids
+    refs = scheduler.assign("keeps_the_lock", {"journal": journal.name, "seconds": 1})
+    assert (await scheduler.ended(*refs))[0].outcome == Outcome.SUCCESS
+    assert worker.executor_pids == before

@@ -208,6 +208,13 @@ async def test_a_death_tells_how_much_memory_there_was(start: Any, journal: Any,
     assert float(found[1]) * {"M": 1, "G": 1024}[found[2]] > 300
 
 
+async def test_one_that_stops_itself_is_a_suspect(start: Any, journal: Any) -> None:
+    scheduler, _ = await start(heartbeat=0.4, pid_namespace=True)
+    (end,) = await scheduler.ended(*scheduler.assign("stops_itself", {"journal": journal.name}))
+    assert (end.outcome, end.crashed) == (Outcome.LOST, True)
+    assert "kept the interpreter lock, or stood still" in end.reason
+
+
 async def test_a_bound_on_memory_is_kept(start: Any) -> None:
     scheduler, _ = await start(pid_namespace=True, memory={"default": 64 << 20})
     (end,) = await scheduler.ended(*scheduler.assign("hoards_on_the_loop", {"pieces": 300}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import ctypes
 import os
 import signal
 import sys
@@ -218,6 +219,18 @@ def times_out_plain() -> None:
 async def blocks(journal: str) -> None:
     write(journal, "blocking")
     time.sleep(600)
+
+
+@function
+async def stops_itself(journal: str) -> None:
+    write(journal, "stopping")
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@function
+async def keeps_the_lock(journal: str, seconds: int) -> None:
+    write(journal, "keeping")
+    ctypes.PyDLL(None).sleep(seconds)
 
 
 #: Writes the time every 20 ms, for ever. Its arguments name the journal, so that whoever looks for it finds it.

@@ -20,7 +20,7 @@ def test_a_part_is_shown_as_it_told_last_and_for_a_while() -> None:
     desk = FailureDesk(clock)
     tell(desk, "worker a")
     clock.advance(WINDOW - 1)
-    tell(desk, "scheduler b", times=0)
+    tell(desk, "scheduler b")
     tell(desk, "worker a", times=2)
     # Then it is shown once, as it is now
     shown = {each.part: each.times for each in desk.troubles()}
@@ -28,6 +28,21 @@ def test_a_part_is_shown_as_it_told_last_and_for_a_while() -> None:
     assert all("the beat: planted" in each.what for each in desk.troubles())
     # And after a while not at all
     clock.advance(WINDOW)
+    assert desk.troubles() == []
+
+
+def test_what_ails_a_part_now_is_shown_since_it_began_and_until_it_is_well() -> None:
+    # Given a worker that tells again and again that its functions cannot be loaded
+    clock = ManualClock()
+    desk, began = FailureDesk(clock), clock.wall()
+    for _ in range(3):
+        tell(desk, "worker a", "tasks.py:1: SyntaxError", times=0)
+        clock.advance(WINDOW / 2)
+    # Then that is shown, since the first time
+    (shown,) = desk.troubles()
+    assert (shown.what, shown.times, shown.since) == ("tasks.py:1: SyntaxError", 0, began)
+    # And when it is well, nothing is
+    tell(desk, "worker a", "", times=0)
     assert desk.troubles() == []
 
 

@@ -16,7 +16,8 @@ import pytest
 from tailrace.runtime.executors import ExecutorProcess
 from tailrace.runtime.frames import ExecutorSetup
 from tailrace.runtime.guard_memory import WatchPages
-from tailrace.runtime.pool import Pool, Reports
+from tailrace.runtime.pool import Pool
+from tailrace.runtime.reports import Reports
 
 #: Starts executors whose program ends at once; each is reaped while another one of its sockets is given to the loop.
 PROGRAM = """

@@ -22,6 +22,7 @@ def test_causes_are_named() -> None:
     assert by_deadline(ProcessDeath(-signal.SIGALRM))
     assert by_deadline(ProcessDeath(-signal.SIGKILL, overdue=True))
     assert not by_deadline(ProcessDeath(-signal.SIGKILL))
+    assert not by_deadline(ProcessDeath(-signal.SIGKILL, overdue=True, what="kept the interpreter lock"))
     assert not by_deadline(ProcessDeath(-signal.SIGSEGV, overdue=True))
 
 
