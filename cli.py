@@ -89,36 +89,39 @@ WORK = "Workloads"
 OPERATE = "Operating"
 
 
-def _store_address(given: str) -> str:
+def _store_address(given: str | None) -> str | None:
     """Refuses a text that is no address, since nobody would ever answer there."""
-    return checked_address(given, "--store (TAILRACE_STORE)", DEFAULT_STORE)
+    return None if given is None else checked_address(given, "--store (TAILRACE_STORE)", DEFAULT_STORE)
 
 
-def _delay_address(given: str) -> str:
-    return checked_address(given, "--delay (TAILRACE_DELAY)", DEFAULT_DELAY)
+def _delay_address(given: str | None) -> str | None:
+    return None if given is None else checked_address(given, "--delay (TAILRACE_DELAY)", DEFAULT_DELAY)
 
 
 StoreAddress = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--store",
         metavar="HOST:PORT",
         envvar="TAILRACE_STORE",
         callback=_store_address,
-        help="Address of a `tailrace store serve`.",
+        help=f"Address of a `tailrace store serve`; default: that of --config, else {DEFAULT_STORE}.",
     ),
 ]
 DelayAddress = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--delay",
         metavar="HOST:PORT",
         envvar="TAILRACE_DELAY",
         callback=_delay_address,
-        help="Address of a `tailrace delay`.",
+        help=f"Address of a `tailrace delay`; default: that of --config, else {DEFAULT_DELAY}.",
     ),
 ]
-_SCHEDULER = "Address of a scheduler; default: TAILRACE_SCHEDULER, else 127.0.0.1:8788 or your scheduler that runs here"
+_SCHEDULER = (
+    "Address of a scheduler; default: TAILRACE_SCHEDULER, else that of --config, else 127.0.0.1:8788 or your scheduler "
+    "that runs here"
+)
 Schedulers = Annotated[
     list[str] | None, typer.Option("--scheduler", metavar="HOST:PORT", help=f"{_SCHEDULER}. May be repeated.")
 ]
@@ -188,14 +191,14 @@ def node(
     """Run a node: stores, gateway, delay service and tailers in one process; scheduler and workers run apart."""
     from .assembly import foreground, parts
     from .assembly.files import addresses, read_all
+    from .assembly.neighbours import scheduler_for
     from .assembly.settings import ConfigDirectory
-    from .sdk.discovery import find_scheduler
 
     ports = addresses(read_all(ConfigDirectory(config)))
     settings = parts.NodeSettings(
         config=config,
         data=data,
-        scheduler=find_scheduler(scheduler).addresses[0],
+        scheduler=scheduler_for(scheduler, config),
         gateway=ports["gateway"],
         store=ports["store"],
         delay=ports["delay"],
@@ -214,9 +217,9 @@ def scheduler(
 ) -> None:
     """Run a scheduler. It takes gates and quotas from the gateway, and admits nothing before it has them."""
     from .assembly import foreground, parts
-    from .sdk.discovery import find_gateway
+    from .assembly.neighbours import gateway_for
 
-    found = None if no_gateway else find_gateway(gateway)
+    found = None if no_gateway else gateway_for(gateway, config)
     raise typer.Exit(foreground.run_part(parts.SchedulerSettings(config=config, listen=listen, gateway=found)))
 
 
@@ -229,27 +232,29 @@ def worker(
 ) -> None:
     """Run a worker, which runs the functions of these modules."""
     from .assembly import foreground, parts
-    from .sdk.discovery import find_gateway, find_scheduler
+    from .assembly.neighbours import gateway_for, scheduler_for
 
-    schedulers = tuple(find_scheduler(each or None).addresses[0] for each in scheduler or [""])
+    schedulers = tuple(scheduler_for(each, config) for each in scheduler or [""])
     settings = parts.WorkerSettings(
-        config=config, modules=tuple(modules), schedulers=schedulers, gateway=find_gateway(gateway)
+        config=config, modules=tuple(modules), schedulers=schedulers, gateway=gateway_for(gateway, config)
     )
     raise typer.Exit(foreground.run_part(settings))
 
 
 @app.command(rich_help_panel=PARTS)
-def delay(listen: Listen = None, store: StoreAddress = DEFAULT_STORE, config: Config = None) -> None:
+def delay(listen: Listen = None, store: StoreAddress = None, config: Config = None) -> None:
     """Run the delay service, which keeps failed stream items until they are due."""
     from .assembly import foreground, parts
+    from .assembly.neighbours import store_for
 
-    raise typer.Exit(foreground.run_part(parts.DelaySettings(config=config, listen=listen, store=store)))
+    settings = parts.DelaySettings(config=config, listen=listen, store=store_for(store, config))
+    raise typer.Exit(foreground.run_part(settings))
 
 
 @app.command(rich_help_panel=PARTS)
 def gateway(
     listen: Listen = None,
-    store: StoreAddress = DEFAULT_STORE,
+    store: StoreAddress = None,
     config: Config = None,
     data: Annotated[
         Path,
@@ -263,16 +268,18 @@ def gateway(
 ) -> None:
     """Run a gateway: submission, status, results, gates and quotas."""
     from .assembly import foreground, parts
+    from .assembly.neighbours import store_for
 
-    raise typer.Exit(foreground.run_part(parts.GatewaySettings(config=config, listen=listen, store=store, data=data)))
+    settings = parts.GatewaySettings(config=config, listen=listen, store=store_for(store, config), data=data)
+    raise typer.Exit(foreground.run_part(settings))
 
 
 @tailer.command("run")
 def tailer_run(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Tailer files, or folders of such files.")],
     scheduler: Annotated[str | None, typer.Option("--scheduler", metavar="HOST:PORT", help=f"{_SCHEDULER}.")] = None,
-    delay: DelayAddress = DEFAULT_DELAY,
-    store: StoreAddress = DEFAULT_STORE,
+    delay: DelayAddress = None,
+    store: StoreAddress = None,
     config: Config = None,
     listen: Annotated[
         str | None, typer.Option("--listen", metavar="HOST:PORT", help="Answer health checks here; default: nowhere.")
@@ -284,14 +291,14 @@ def tailer_run(
 ) -> None:
     """Run tailers in this process."""
     from .assembly import foreground, parts
-    from .sdk.discovery import find_scheduler
+    from .assembly.neighbours import delay_for, scheduler_for, store_for
 
     settings = parts.TailersSettings(
         config=config,
         files=tuple(files),
-        scheduler=find_scheduler(scheduler).addresses[0],
-        delay=delay,
-        store=store,
+        scheduler=scheduler_for(scheduler, config),
+        delay=delay_for(delay, config),
+        store=store_for(store, config),
         listen=listen,
         metrics=metrics,
         watch=watch,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..foundation import loop, otel, telemetry
 from ..foundation.lifecycle import Part
+from ..foundation.looked_for import LookedFor
 from ..sdk.discovery import set_default_gateway
 from .files import addresses, read_all, tailer_names
 from .interpreter import loading, settle_in
@@ -49,7 +50,7 @@ def run_part(settings: PartSettings) -> int:
     if isinstance(settings, WorkerSettings):
         from ..runtime.guard_handle import under_guard
 
-        if settings.gateway:
+        if settings.gateway and not isinstance(settings.gateway, LookedFor):
             set_default_gateway(settings.gateway)
         guard = under_guard()
     with loading():

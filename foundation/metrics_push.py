@@ -13,6 +13,7 @@ from ..model.metrics import Metric, Sample
 from .clock import SYSTEM_CLOCK, Clock
 from .duties import Duties
 from .otel import Settings
+from .proxies import exporting
 
 _LOG = logging.getLogger("tailrace.telemetry")
 
@@ -82,7 +83,7 @@ def _exporter() -> Callable[[Any], bool]:
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk.metrics.export import MetricExportResult
 
-    exporter = OTLPMetricExporter()
+    exporter = OTLPMetricExporter(**exporting("METRICS"))
     return lambda data: exporter.export(data) is MetricExportResult.SUCCESS
 
 

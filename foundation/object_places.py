@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -12,8 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, V
 from pydantic_core import PydanticCustomError
 
 from .config import Seconds
+from .proxies import HERE, stays_here
 
 T = TypeVar("T")
+#: The client tries a request so often, and for so many seconds, before it says that the store is away.
+RETRIES = 3
+RETRY_SECONDS = 15.0
 
 #: By scheme: the credentials that may be given, and the library's name for an endpoint.
 SCHEMES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -107,6 +112,28 @@ def place_for(url: str, places: Sequence[Place]) -> Place | None:
     holding = [each for each in places if url == each.url or url.startswith(each.url.rstrip("/") + "/")]
     nearest = max(holding, key=lambda each: len(each.url), default=None)
     return None if nearest is None else nearest.model_copy(update={"url": url})
+
+
+def client_settings(place: Place) -> dict[str, Any]:
+    """Settings of the client library for a place."""
+    if place.scheme in ("file", "memory"):
+        return {}
+    found: dict[str, Any] = {name: secret.get_secret_value() for name, secret in place.credentials.items()}
+    if place.endpoint:
+        found[SCHEMES[place.scheme][1]] = place.endpoint
+    if place.region:
+        found["region"] = place.region
+    if place.anonymous:
+        found["skip_signature"] = True
+    found["client_options"] = {
+        "timeout": timedelta(seconds=place.timeout),
+        "connect_timeout": timedelta(seconds=min(5.0, place.timeout)),
+        "allow_http": place.endpoint.startswith("http://"),
+    }
+    if stays_here(place.endpoint):  # a proxy that excludes the only host there is: the client has no "none"
+        found["client_options"] |= {"proxy_url": place.endpoint, "proxy_excludes": HERE}
+    found["retry_config"] = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
+    return found
 
 
 def _unless(value: T, looks: Mapping[str, bool]) -> T:

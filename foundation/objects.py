@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -31,16 +30,13 @@ from .clock import SYSTEM_CLOCK
 from .folder import NoFile
 from .local_objects import LocalObjects, etag_of
 from .object_keys import offence
-from .object_places import SCHEMES, Place
+from .object_places import RETRY_SECONDS, Place, client_settings
 from .s3_listing import Raw, bucket_birth, raw_pages, secrets_of
 
 #: Stores that can list in the order of keys.
 SORTED = ("s3", "gs", "az", "memory")
 #: Stores of which the client library takes a slash at the end of a key away.
 SLASHED = ("s3", "gs", "az")
-#: The client tries a request so often, and for so many seconds, before it says that the store is away.
-RETRIES = 3
-RETRY_SECONDS = 15.0
 
 
 class Gone(TailraceError):
@@ -98,7 +94,7 @@ class ObjectStore:
     def _store(self) -> Any:
         if self._client is None:
             with self._explained(""):
-                self._client = from_url(self.place.url, **_settings(self.place))
+                self._client = from_url(self.place.url, **client_settings(self.place))
         return self._client
 
     async def birth(self) -> str:
@@ -334,25 +330,6 @@ def _why(error: BaseException) -> str:
 
 def _refused(error: BaseException) -> str:
     return f"the store refuses us; check credentials and policy: {_first_line(error)}"
-
-
-def _settings(place: Place) -> dict[str, Any]:
-    if place.scheme in ("file", "memory"):
-        return {}
-    found: dict[str, Any] = {name: secret.get_secret_value() for name, secret in place.credentials.items()}
-    if place.endpoint:
-        found[SCHEMES[place.scheme][1]] = place.endpoint
-    if place.region:
-        found["region"] = place.region
-    if place.anonymous:
-        found["skip_signature"] = True
-    found["client_options"] = {
-        "timeout": timedelta(seconds=place.timeout),
-        "connect_timeout": timedelta(seconds=min(5.0, place.timeout)),
-        "allow_http": place.endpoint.startswith("http://"),
-    }
-    found["retry_config"] = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
-    return found
 
 
 def _of_file(key: str, found: os.stat_result) -> ObjectFacts:

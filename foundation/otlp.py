@@ -13,6 +13,7 @@ from typing import Any
 
 from ..model.plain_text import plain
 from ..model.spans import INVOCATION, MESSAGE_ID, Span
+from .proxies import exporting
 
 #: Characters of a text at most.
 LONGEST = 2000
@@ -34,7 +35,7 @@ class SpanExporter:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
         # The exporter's own sender: with retries, time-out, headers, compression and certificates.
-        self._send: Callable[[bytes], Any] = OTLPSpanExporter()._client.export
+        self._send: Callable[[bytes], Any] = OTLPSpanExporter(**exporting("TRACES"))._client.export
         self._theirs = encode_spans
         attributes = b"".join(_field(b"\x0a", _attribute(name, value)) for name, value in resource.attributes.items())
         self._resource = _field(b"\x0a", attributes)

@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote_plus, urlsplit
 
 from ..model.errors import NotConnected
 from .object_places import Place
+from .proxies import proxy_for
 
 _OBJECT, _KEY, _ETAG, _SIZE, _MORE, _TOKEN, _BUCKET, _NAME, _MADE = (
     re.compile(f"<{name}>(.*?)</{name}>", re.DOTALL)
@@ -140,9 +141,14 @@ def signed(
 
 def _ask(scheme: str, where: str, target: str, headers: Mapping[str, str], place: Place) -> tuple[int, bytes]:
     kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
-    connection = kind(where, timeout=place.timeout)
+    proxy = urlsplit(proxy_for(f"{scheme}://{where}")).netloc.rpartition("@")[2]
+    connection = kind(proxy or where, timeout=place.timeout)
+    if proxy and scheme == "https":
+        connection.set_tunnel(where)
     try:
-        connection.request("GET", target, headers=dict(headers))
+        connection.request(
+            "GET", f"{scheme}://{where}{target}" if proxy and scheme == "http" else target, headers=dict(headers)
+        )
         answer = connection.getresponse()
         return answer.status, answer.read(_MOST_BYTES)
     finally:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from ..foundation.clock import Clock
 from ..foundation.config import Seconds
 from ..foundation.duties import Duties
+from ..foundation.proxies import stays_here
 from ..model.address import Address
 from ..model.errors import ConfigError, InvalidRequest, Unavailable
 from ..model.plain_text import plain
@@ -202,7 +203,7 @@ class IssuedTokens:
         try:
             limit = aiohttp.ClientTimeout(total=PATIENCE)
             async with (
-                aiohttp.ClientSession(timeout=limit) as session,
+                aiohttp.ClientSession(timeout=limit, trust_env=not stays_here(where)) as session,
                 session.get(where, allow_redirects=False) as answer,
             ):
                 if answer.status != 200:

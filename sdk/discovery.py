@@ -59,6 +59,13 @@ class Found:
 
 def find_gateways(argument: str | Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> Found:
     """Finds the gateways. Raises ConfigError, which says where a wrong address stands, or which ones to choose from."""
+    return named_gateways(argument, environment) or look("gateway", environment)
+
+
+def named_gateways(
+    argument: str | Sequence[str] | None = None, environment: Mapping[str, str] | None = None
+) -> Found | None:
+    """The gateways that somebody named; None: nobody did. Raises ConfigError."""
     environment = os.environ if environment is None else environment
     if argument:
         given = argument.split(",") if isinstance(argument, str) else argument
@@ -77,7 +84,7 @@ def find_gateways(argument: str | Sequence[str] | None = None, environment: Mapp
         key, found = _from_file(path)
         if found:
             return Found(_checked(found, f"{path}, key {key}"), f"{path} names it")
-    return look("gateway", environment)
+    return None
 
 
 def set_default_gateway(gateway: str) -> None:
@@ -93,13 +100,18 @@ def find_gateway(argument: str | None = None, environment: Mapping[str, str] | N
 
 def find_scheduler(argument: str | None = None, environment: Mapping[str, str] | None = None) -> Found:
     """Finds a scheduler. Raises ConfigError, which says where a wrong address stands, or which ones to choose from."""
+    return named_scheduler(argument, environment) or look("scheduler", environment)
+
+
+def named_scheduler(argument: str | None = None, environment: Mapping[str, str] | None = None) -> Found | None:
+    """The scheduler that somebody named; None: nobody did. Raises ConfigError."""
     environment = os.environ if environment is None else environment
     if argument:
         return Found((checked_address(argument, "--scheduler", DEFAULT_SCHEDULER),))
     if named := environment.get(SCHEDULER_VARIABLE):
         checked_address(named, f"the environment variable {SCHEDULER_VARIABLE}", DEFAULT_SCHEDULER)
         return Found((named,), f"{SCHEDULER_VARIABLE} names it")
-    return look("scheduler", environment)
+    return None
 
 
 def look(part: str, environment: Mapping[str, str] | None = None) -> Found:

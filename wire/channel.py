@@ -11,8 +11,9 @@ from typing import Any, Protocol, cast
 import grpc
 
 from ..foundation.certificates import Certificates
+from ..foundation.looked_for import LookedFor
 from ..foundation.shown_token import Credentials
-from ..model.address import SECURED, listening_address
+from ..model.address import SECURED, listening_address, read_address
 from ..model.errors import ConfigError, NotConnected, TailraceError
 from .bounds import USUAL, Endings, PeerBounds
 from .callers import FleetCheck, TokenDoor
@@ -21,7 +22,16 @@ from .methods import Methods
 from .not_listening import not_listening
 from .shared_secret import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .statuses import CallStatus, error_of_status, status_of
-from .tls import RenewedChannel, bare, dialing, meaning, securing, server_credentials, token_credentials
+from .tls import (
+    RemadeChannel,
+    bare,
+    channel_credentials,
+    dialing,
+    meaning,
+    securing,
+    server_credentials,
+    token_credentials,
+)
 from .unread_answers import STRANGER, UnreadAnswers
 
 #: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
@@ -93,12 +103,17 @@ def dial(address: str, shown: Credentials | None = None) -> grpc.aio.Channel:
     network = NETWORK.get()
     if network is not None:
         return network.dial(address)
+    if isinstance(address, LookedFor):
+        return cast(grpc.aio.Channel, RemadeChannel(lambda: _where(address, lambda there: dial(there, shown))))
     _for_calls(address)
     channel: Any
+    options = _dialing(address)
     if (found := dialing(address, shown)) is not None:
-        channel = RenewedChannel(found, lambda given: grpc.aio.secure_channel(bare(address), given, options=_OPTIONS))
+        channel = RemadeChannel(
+            lambda: _certified(found, lambda given: grpc.aio.secure_channel(bare(address), given, options=options))
+        )
     else:
-        channel = grpc.aio.insecure_channel(bare(address), options=_OPTIONS)
+        channel = grpc.aio.insecure_channel(bare(address), options=options)
     return cast(grpc.aio.Channel, ProvenChannel(channel, Proof(address, shown), RefusedCall))
 
 
@@ -106,13 +121,31 @@ def dial_blocking(address: str, shown: Credentials | None = None) -> grpc.Channe
     """A channel for blocking calls, like `dial`. They also work in a process forked from one that made some."""
     _for_calls(address)
     channel: Any
+    options = _dialing(address)
     if (found := dialing(address, shown)) is not None:
-        channel = RenewedChannel(
-            found, lambda given: grpc.secure_channel(bare(address), given, options=_OPTIONS), awaited=False
+        channel = RemadeChannel(
+            lambda: _certified(found, lambda given: grpc.secure_channel(bare(address), given, options=options)),
+            awaited=False,
         )
     else:
-        channel = grpc.insecure_channel(bare(address), options=_OPTIONS)
+        channel = grpc.insecure_channel(bare(address), options=options)
     return cast(grpc.Channel, ProvenChannel(channel, Proof(address, shown), raised))
+
+
+def _dialing(address: str) -> list[tuple[str, int]]:
+    """The options of a channel: what stays on this machine goes to no proxy, whatever the environment names."""
+    there = read_address(bare(address))
+    return [*_OPTIONS, ("grpc.enable_http_proxy", 0)] if there is not None and there.loopback else _OPTIONS
+
+
+def _certified(found: Certificates, make: Callable[[grpc.ChannelCredentials], Any]) -> tuple[int, Callable[[], Any]]:
+    identity = found.now()
+    return identity.number, lambda: make(channel_credentials(identity))
+
+
+def _where(address: LookedFor, make: Callable[[str], Any]) -> tuple[str, Callable[[], Any]]:
+    there = address.now()
+    return there, lambda: make(there)
 
 
 async def serve(

@@ -7,13 +7,12 @@ it is ready while it is attached to a scheduler.
 from __future__ import annotations
 
 import asyncio
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from ..foundation.proxies import opened
 from ..model import metrics
 from ..model.address import read_address
 from ..model.errors import InvalidRequest, TailraceError
@@ -47,7 +46,7 @@ async def _asked(address: str, timeout: float) -> str:
 
 def _metrics(address: str, timeout: float) -> str:
     where = address if address.rstrip("/").endswith("/metrics") else f"{address.rstrip('/')}/metrics"
-    with urllib.request.urlopen(where, timeout=timeout) as answer:  # noqa: S310 - http alone, see above
+    with opened(where, timeout) as answer:
         return str(answer.read(MOST_BYTES).decode("utf-8", "replace"))
 
 

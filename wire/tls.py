@@ -125,28 +125,25 @@ def meaning(details: str, address: str, shown: Credentials | None = None) -> str
     )
 
 
-class RenewedChannel:
-    """A channel of gRPC whose calls go over connections made with the certificates in force. `make` makes the channel
-    of some credentials; `awaited`: its `close` must be awaited. Calls on the former channel go on until the
-    certificates change once more."""
+class RemadeChannel:
+    """A channel of gRPC whose calls go over the connections that are right now. `state` tells what they depend on (the
+    number of the certificates in force, an address), and how a channel for that is made; `awaited`: its `close` must be
+    awaited. Calls on the former channel go on until the state changes once more."""
 
-    def __init__(
-        self, found: Certificates, make: Callable[[grpc.ChannelCredentials], Any], *, awaited: bool = True
-    ) -> None:
-        self._found = found
-        self._make = make
+    def __init__(self, state: Callable[[], tuple[Any, Callable[[], Any]]], *, awaited: bool = True) -> None:
+        self._state = state
         self._awaited = awaited
         self._lock = threading.Lock()
-        self._number = 0
+        self._made_for: Any = None
         self._channels: list[Any] = []  # the former one, and the one in use
         self._closing: set[asyncio.Task[None]] = set()
 
     def _now(self) -> Any:
-        identity = self._found.now()
+        wanted, make = self._state()
         with self._lock:
-            if identity.number != self._number:
-                self._number = identity.number
-                self._channels.append(self._make(channel_credentials(identity)))
+            if wanted != self._made_for:
+                self._made_for = wanted
+                self._channels.append(make())
                 for former in self._channels[:-2]:
                     self._end(former)
                 del self._channels[:-2]
@@ -164,21 +161,21 @@ class RenewedChannel:
 
     def unary_unary(self, *arguments: Any, **options: Any) -> Any:
         """A method that takes one message and answers one."""
-        return _Renewed(self._now, "unary_unary", arguments, options)
+        return _Remade(self._now, "unary_unary", arguments, options)
 
     def unary_stream(self, *arguments: Any, **options: Any) -> Any:
         """A method that takes one message and answers a stream."""
-        return _Renewed(self._now, "unary_stream", arguments, options)
+        return _Remade(self._now, "unary_stream", arguments, options)
 
     def stream_unary(self, *arguments: Any, **options: Any) -> Any:
         """A method that takes a stream and answers one message."""
-        return _Renewed(self._now, "stream_unary", arguments, options)
+        return _Remade(self._now, "stream_unary", arguments, options)
 
     def stream_stream(self, *arguments: Any, **options: Any) -> Any:
         """A method with a stream in both directions."""
-        return _Renewed(self._now, "stream_stream", arguments, options)
+        return _Remade(self._now, "stream_stream", arguments, options)
 
-    async def __aenter__(self) -> RenewedChannel:
+    async def __aenter__(self) -> RemadeChannel:
         return self
 
     async def __aexit__(self, *error: Any) -> None:
@@ -187,7 +184,7 @@ class RenewedChannel:
     def close(self, grace: float | None = None) -> Any:
         """Closes all channels; to be awaited for those of an event loop."""
         with self._lock:
-            open_, self._channels, self._number = self._channels, [], 0
+            open_, self._channels, self._made_for = self._channels, [], None
         return _closed(open_, grace) if self._awaited else [each.close() for each in open_]
 
 
@@ -195,7 +192,7 @@ async def _closed(channels: Iterable[grpc.aio.Channel], grace: float | None) -> 
     await asyncio.gather(*(each.close(grace) for each in channels))
 
 
-class _Renewed:
+class _Remade:
     """A method of the channel that is in use at each call."""
 
     def __init__(self, channel: Callable[[], Any], kind: str, arguments: Any, options: Any) -> None:

@@ -1,0 +1,67 @@
+"""The address of a part that nobody named and that was looked for on this machine: it may turn up elsewhere later, as
+where parts are started together in any order."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+
+from ..model.address import read_address
+from .notices import Notice, notices
+
+LOG = logging.getLogger("tailrace.discovery")
+#: Seconds between two looks.
+LOOK_AGAIN = 1.0
+#: Seconds within which a listener on loopback accepts a connection, if it accepts one at all.
+ANSWERED_WITHIN = 0.1
+
+
+class LookedFor(str):
+    """An address, host:port, as it was found first. `part` is gateway or scheduler; `home`: its platform's home, where
+    that is known. For any thread."""
+
+    def __new__(cls, address: str, part: str, home: str = "") -> LookedFor:
+        made = super().__new__(cls, address)
+        made._part, made._home, made._now = part, home, str(address)
+        made._again, made._lock = 0.0, threading.Lock()
+        return made
+
+    _part: str
+    _home: str
+    _now: str
+    _again: float
+    _lock: threading.Lock
+
+    def now(self) -> str:
+        """The address now. It moves only where the former one does not answer, and one part of the kind, of the same
+        platform if that is known, says by its notice where it listens."""
+        with self._lock:
+            if time.monotonic() < self._again:
+                return self._now
+            self._again = time.monotonic() + LOOK_AGAIN
+            known = notices(self._part)
+            if any(each.address == self._now for each in known) or _answers(self._now):
+                return self._now
+            found = [each for each in known if self._home in ("", each.home)]
+            if len(found) == 1:
+                self._move(found[0])
+            return self._now
+
+    def _move(self, notice: Notice) -> None:
+        LOG.info("the %s is found at %s, where its notice says it listens", self._part, notice.address)
+        self._now, self._home = notice.address, notice.home
+
+
+def _answers(address: str) -> bool:
+    there = read_address(address)
+    if there is None or not there.loopback:
+        return True  # nothing is known of it
+    try:
+        socket.create_connection((there.bare_host, there.port), ANSWERED_WITHIN).close()
+    except TimeoutError:
+        return True  # it takes no more of them just now
+    except OSError:
+        return False
+    return True
