@@ -71,8 +71,7 @@ class Returns:
 
     def report(self, worker: WorkerSession, outcomes: Outcomes) -> None:
         """Takes ends of items at a worker. Refs that are not open there (any more) are ignored: their end was told."""
-        if self.evidence.frozen:
-            self._note_well(worker, outcomes)
+        self._note_well(worker, outcomes)
         if outcomes.succeeded:
             worker.succeeded += len(outcomes.succeeded)
             found, items = self.release(worker, outcomes.succeeded)
@@ -106,6 +105,8 @@ class Returns:
 
     def _note_well(self, worker: WorkerSession, outcomes: Outcomes) -> None:
         """Tells of successes while functions are frozen; when each began is known only before it is released."""
+        if not self.evidence.frozen:
+            return
         well = [*outcomes.succeeded, *(ref for ref, end in outcomes.ended.items() if end.outcome == Outcome.SUCCESS)]
         items, flights = worker.open, worker.flights
         self.evidence.went_well((items[ref], flights[ref >> INDEX_BITS].at) for ref in well if ref in items)
