@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .model.errors import InvalidRequest as InvalidRequest
     from .model.errors import Overloaded as Overloaded
     from .model.errors import PartlySubmitted as PartlySubmitted
+    from .model.errors import ResultGone as ResultGone
     from .model.errors import RetryLater as RetryLater
     from .model.errors import StoreFull as StoreFull
     from .model.errors import TailraceError as TailraceError
@@ -72,6 +73,7 @@ _HOMES = {
         "InvalidRequest",
         "Overloaded",
         "PartlySubmitted",
+        "ResultGone",
         "RetryLater",
         "StoreFull",
         "TailraceError",
@@ -118,6 +120,7 @@ __all__ = [
     "Priority",
     "Reference",
     "Rescheduled",
+    "ResultGone",
     "Retry",
     "RetryLater",
     "ScheduleView",

@@ -19,7 +19,7 @@ from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
 from ..model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 from ..model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
-from ..model.redrive import came_back, homeless, past_of, refusal, token
+from ..model.redrive import came_back, headers_of, homeless, past_of, refusal, token
 from ..stores.dead_letters.dead_letters import LetterKeeping
 from ..stores.jobs.jobs import JobRedrives
 from ..stores.jobs.rules.callback import CALLBACK
@@ -251,7 +251,7 @@ def _item(letter: DeadLetter) -> NewItem:
         letter.kind,
         letter.payload,
         key=letter.key,
-        headers=letter.headers,
+        headers=headers_of(letter),
         dedupe_key=SUBMISSION_PREFIX + token(letter),
     )
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
-from ..model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
+from ..model.errors import InvalidRequest, Overloaded, ResultGone, TailraceError, Unavailable
 from ..model.status import CREATED_BY, HANDED_OUT, SPOOLED, SUCCESS, WorkloadStatus
 from ..stores.queue.lookup import QueueLookup
 from ..stores.queue.lookup import Status as StoredStatus
@@ -171,6 +171,12 @@ class StatusDesk:
             if value is not None:
                 reply.has_result = True
                 reply.result = value
+            elif await self._results.gone(id):
+                raise ResultGone(
+                    f"the result of {id} was pushed out by newer ones: it ended as a success, and what it returned is "
+                    "not known any more. Raise `result_bytes` in stores.yaml, fetch results sooner, or return a "
+                    "reference to what is large"
+                )
         return reply
 
     async def _ended(self, id: str, status: WorkloadStatus, wait: float) -> WorkloadStatus:

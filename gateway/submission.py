@@ -15,6 +15,7 @@ from ..model.errors import InvalidPayload, InvalidRequest, UnknownFunction, User
 from ..model.function_spec import FunctionSpec
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.priority import HIGHEST, LOWEST, Priority
+from ..model.redrive import ORIGINS
 from ..model.reference import BY_REFERENCE
 from ..model.trace_context import TRACE_SIZE, carries
 from ..model.units import duration_text
@@ -153,7 +154,7 @@ class SubmissionRule:
         return due_time(workload.delay, at, self._config.max_delay, now)
 
     def _headers(self, workload: pb.NewWorkload) -> tuple[tuple[str, str], ...]:
-        headers = headers_from_wire(workload.headers)
+        headers = tuple([each for each in headers_from_wire(workload.headers) if each[0] not in ORIGINS])
         size = sum(len(name.encode()) + len(value.encode()) for name, value in headers)
         if size > self._config.max_headers + (TRACE_SIZE if carries(headers) else 0):
             raise InvalidRequest(f"the headers have {size} bytes: at most {self._config.max_headers} are taken")

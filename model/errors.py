@@ -8,7 +8,8 @@ TailraceError
 │   ├── InvalidPayload        a payload of the wrong shape or size
 │   ├── InvalidRequest        any other argument outside its bounds (a negative delay, an unknown id)
 │   ├── Conflict              it exists already, or moved on since it was read
-│   └── PositionsGone         what a source had is gone before it was done; nothing passes that without somebody's word
+│   ├── PositionsGone         what a source had is gone before it was done; nothing passes that without somebody's word
+│   └── ResultGone            a return value that was kept until newer ones needed its room
 ├── Unavailable               the other side cannot be reached or refuses for now; trying again may help
 │   ├── NotConnected          the one error a source raises when its connection is gone
 │   ├── Overloaded            refused to protect itself; carries retry_after
@@ -69,6 +70,11 @@ class Conflict(UserError):
 class PositionsGone(UserError):
     """Positions that a source forgot before they were done. Its tailer stops, and stays so until an operator says what
     to do."""
+
+
+class ResultGone(UserError):
+    """A return value that was kept, and was pushed out by newer ones: the workload ended well, and it is not known any
+    more what it returned."""
 
 
 class Unavailable(TailraceError):

@@ -8,14 +8,28 @@ comes back is a loop, and a loop of letters must end at a person.
 from __future__ import annotations
 
 import hashlib
+from typing import NamedTuple
 
 from .claim import State
 from .dead_letter import JOB_ITEM, DeadLetter, Death, Past
+from .fence import fence_at
+from .workload import Headers
 
 #: Former deaths that are kept, the latest ones, and characters of each one's reason and progress note.
 DEATHS_KEPT = 20
 REASON_KEPT = 500
 NOTE_KEPT = 200
+#: The header of a redriven workload with the id that it had at first; the second one: that was an item of a stream.
+ORIGIN, STREAM_ORIGIN = "tailrace-origin", "tailrace-stream-origin"
+ORIGINS = frozenset((ORIGIN, STREAM_ORIGIN))
+
+
+class ShownWorkload(NamedTuple):
+    """Fields of a workload as its function sees them."""
+
+    origin: str
+    fence: int
+    headers: Headers
 
 
 def refusal(letter: DeadLetter, most: int, known: bool) -> str:
@@ -64,6 +78,25 @@ def token(letter: DeadLetter) -> str:
     once."""
     text = f"redrive {letter.id} {letter.died_at!r}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def headers_of(letter: DeadLetter) -> Headers:
+    """The headers of the redriven workload: the letter's own, and where it came from at first. A header that says so
+    already is believed of a workload that was redriven before, and of no other."""
+    own = tuple([each for each in letter.headers if each[0] not in ORIGINS])
+    former = [each for each in letter.headers if each[0] in ORIGINS] if letter.past is not None else []
+    origin = letter.id if letter.past is None else letter.past.id
+    return (*own, *(former[:1] or [(STREAM_ORIGIN if letter.position >= 0 else ORIGIN, origin)]))
+
+
+def shown(id: str, fence: int, headers: Headers) -> ShownWorkload:
+    """The workload as its function sees it: with its first id, and with a fence that can be compared with those that
+    its key got where it came from. A function that passes its headers on passes no origin on."""
+    own = tuple([each for each in headers if each[0] not in ORIGINS])
+    if len(own) == len(headers) or "/" in id:  # a record of a stream may bear any header, and is nobody's redrive
+        return ShownWorkload(id, fence, headers)
+    name, origin = next(each for each in headers if each[0] in ORIGINS)
+    return ShownWorkload(origin, fence_at(fence) if name == STREAM_ORIGIN else fence, own)
 
 
 def past_of(letter: DeadLetter) -> Past:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ..foundation.current_run import Identity
 from ..model.job import JobHolder
 from ..model.outcome import Outcome
+from ..model.redrive import shown
 from ..model.workload import Ended
 from ..sdk.context import Context
 from ..sdk.function import Function
@@ -82,14 +83,17 @@ def make_context(item: Item, deadline: float | None, note: Callable[[int, str], 
     key, entry, payload, frame = item
     index = key - frame.first
     ordering_key, headers, crashes, _, progress = frame.extras.get(index, ("", (), 0, 0.0, ""))
+    id = frame.ids[index]
+    origin, fence, headers = shown(id, frame.fences[index], tuple((name, value) for name, value in headers))
     return Context(
-        id=frame.ids[index],
+        id=id,
+        origin=origin,
         function=entry.name,
         attempt=frame.attempts[index],
         crashes=crashes,
-        fence=frame.fences[index],
+        fence=fence,
         deadline=deadline,
-        headers=tuple((name, value) for name, value in headers),
+        headers=headers,
         key=ordering_key,
         collection=entry.collection,
         tenant=entry.tenant,

@@ -37,10 +37,13 @@ class _RunLogger(logging.LoggerAdapter[logging.Logger]):
 class Context:
     """One run of one workload. Every field has a default, so that a test can make one: `Context(id="test")`.
 
+    id         the same for every attempt
+    origin     the id that it had when it first came: `id`, but for one that was redriven from its dead letter, which is
+               a workload of its own. Use it to recognise what was done before
     attempt    1 for the first attempt
     crashes    number of processes that died while it ran
-    fence      fencing token, a number that rises with every hand-out of this workload: pass it to each store that you
-               write to, and let the store refuse older ones
+    fence      fencing token, a number that rises with every hand-out of this workload, and of its key, also when it is
+               redriven: pass it to each store that you write to, and let the store refuse older ones
     deadline   when the timeout ends the run, in CLOCK_MONOTONIC seconds; None: no timeout
     cancelled  whether somebody asked for this run to end (`async def` functions are cancelled anyway)
     """
@@ -61,6 +64,7 @@ class Context:
         "headers",
         "id",
         "key",
+        "origin",
         "previous_progress",
         "tenant",
     )
@@ -69,6 +73,7 @@ class Context:
         self,
         *,
         id: str = "",
+        origin: str = "",
         function: str = "",
         attempt: int = 1,
         crashes: int = 0,
@@ -84,6 +89,7 @@ class Context:
         places: Places | None = None,
     ) -> None:
         self.id = id
+        self.origin = origin or id
         self.function = function
         self.attempt = attempt
         self.crashes = crashes

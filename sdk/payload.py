@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, Protocol, Required
 
+import msgspec
 import pydantic
 import pydantic_core
 from typing_extensions import TypedDict  # pydantic asks for it below Python 3.12, and brings it
@@ -23,6 +24,7 @@ SHOWN_VALUE = 80
 SHOWN_ERRORS = 3
 MESSAGE_LENGTH = 600
 
+_strict = msgspec.json.Decoder().decode
 _typed_dict: Any = TypedDict  # made from a function's hints, which no type checker can follow
 _EXPECTED = ("Input should be ", "Value error, ", "Assertion failed, ")
 
@@ -149,7 +151,16 @@ def encode_result(value: Any) -> bytes:
     if value is None:
         return b""
     way = ". Return plain data or a pydantic model, or declare the function with results=False; a redrive runs it"
-    return _to_json(value, "the return value", f"{way} once more")
+    text = _to_json(value, "the return value", f"{way} once more")
+    if b"NaN" in text or b"Infinity" in text:  # as a rule in a text, where it may be
+        try:
+            _strict(text)
+        except msgspec.DecodeError:
+            raise InvalidPayload(
+                "the return value has a number that JSON does not have (NaN or infinity): return None, a text or a "
+                "finite number for it; a redrive runs it once more"
+            ) from None
+    return text
 
 
 def _to_json(value: Any, what: str, way: str = "") -> bytes:

@@ -140,6 +140,7 @@ class RemoteResults(StoreClient):
 
     put = remote(Results.put)
     get = remote(Results.get)
+    gone = remote(Results.gone)
 
 
 class RemoteHeights(StoreClient):

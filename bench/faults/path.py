@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from ...tailers.takeover.epoch import FENCE_BITS
+from ...model.fence import FENCE_BITS
 from .journal import Line
 
 QUEUE = "queue"
@@ -97,8 +97,12 @@ def reach_of(target: str) -> Reach:
     return _REACH[re.sub(r"-\d+", "", target)]
 
 
+#: Seconds that the time in a stream's fence may be ahead of its hand-out, at most (takeover/epoch.py), and one more.
+AHEAD = 7
+
+
 class Owners:
-    """Knows the tailer process that held an execution, by the epoch in its fence, as far as it was seen."""
+    """Knows the tailer process that held an execution, by the time in its fence, as far as it was seen."""
 
     def __init__(self, tenures: Iterable[Tenure] = ()) -> None:
         self._by_place: dict[str, list[Tenure]] = {}
@@ -106,13 +110,15 @@ class Owners:
             self._by_place.setdefault(each.place, []).append(each)
 
     def held(self, start: Line, until: float) -> frozenset[int] | None:
-        """The process that held an execution, from the epoch of its fence on. None: not known, or the stream changed
-        hands before `until`, and any of its owners may have caused that."""
+        """The process that held an execution, from the time of its fence on, which may be AHEAD of the hand-out. None:
+        not known, or the stream changed hands since, and any of its owners may have caused that."""
         place = start.id.rpartition("/")[0]
         tenures = self._by_place.get(place) or self._by_place.get(f"{place.partition('/')[0]}/")
-        epoch = start.fence >> FENCE_BITS
-        if not tenures or all(each.epoch != epoch for each in tenures):
+        told = start.fence >> FENCE_BITS
+        epochs = [each.epoch for each in tenures or () if each.epoch <= told]
+        if not tenures or not epochs:
             return None
+        epoch = max([each for each in epochs if each <= told - AHEAD], default=min(epochs))
         pids = frozenset(each.pid for each in tenures if each.epoch >= epoch and each.at <= until)
         return pids if len(pids) == 1 else None
 

@@ -44,6 +44,9 @@ class PostgresResults:
         )
         return bytes(rows[0][0]) if rows else None
 
+    async def gone(self, id: str) -> bool:
+        return bool(await self._schema.read("SELECT 1 FROM S.results_gone WHERE id = %s", (id,), "a result"))
+
     async def sweep(self) -> int:
         """Forgets some results that are past their retention; returns how many."""
         [(now,)] = await self._schema.read("SELECT S.now_micros(%s::bigint)", (self._time(),), "the time")

@@ -17,8 +17,8 @@ SWEEP = 1000
 #: Results of one script, and about how many bytes.
 STEP, STEP_BYTES = 500, 4 << 20
 
-#: KEYS: results, ids by age, book. ARGV: now and the oldest time to be kept (µs), most bytes, most results to forget;
-#: then id and result of each. Answers how many were forgotten.
+#: KEYS: results, ids by age, book, ids of results that were pushed out, by age. ARGV: now and the oldest time to be
+#: kept (µs), most bytes, most results to forget; then id and result of each. Answers how many were forgotten.
 _KEEP = """
 local function size_of(id) return redis.call('HSTRLEN', KEYS[1], id) end
 local newest = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
@@ -33,7 +33,12 @@ bytes = redis.call('HINCRBY', KEYS[3], 'bytes', bytes)
 local most, left, freed = tonumber(ARGV[3]), tonumber(ARGV[4]), 0
 while left > 0 do
   local oldest = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-  if not oldest[1] or (bytes - freed <= most and tonumber(oldest[2]) >= tonumber(ARGV[2])) then break end
+  local too_old = oldest[1] and tonumber(oldest[2]) < tonumber(ARGV[2])
+  if not oldest[1] or (bytes - freed <= most and not too_old) then break end
+  if not too_old then
+    redis.call('ZADD', KEYS[4], oldest[2], oldest[1])
+    redis.call('ZREMRANGEBYRANK', KEYS[4], 0, -100001)
+  end
   freed = freed + size_of(oldest[1])
   redis.call('HDEL', KEYS[1], oldest[1])
   redis.call('ZREM', KEYS[2], oldest[1])
@@ -45,6 +50,8 @@ return tonumber(ARGV[4]) - left
 _PUT, _SWEEP = grows(_KEEP), settles(_KEEP)
 #: KEYS: results, ids by age. ARGV: id. Answers when it was put, and the result.
 _GET = reads("return {redis.call('ZSCORE', KEYS[2], ARGV[1]), redis.call('HGET', KEYS[1], ARGV[1])}")
+#: KEYS: ids of results that were pushed out. ARGV: id. Answers when that one was put.
+_GONE = reads("return redis.call('ZSCORE', KEYS[1], ARGV[1])")
 
 
 class RedisResults:
@@ -61,7 +68,7 @@ class RedisResults:
         trusted: TrustedTime | None = None,
     ) -> None:
         self._server, self._trusted = server, trusted or TrustedTime(clock)
-        self._keys = [server.key("results"), server.key("results", "ages"), server.key("results", "book")]
+        self._keys = [server.key("results"), *(server.key("results", name) for name in ("ages", "book", "gone"))]
         self._clock = clock
         self._retention = retention
         self._max_bytes = max_bytes
@@ -90,3 +97,6 @@ class RedisResults:
         oldest = self._trusted.micros() - int(self._retention * 1e6)
         at, result = await self._server.run(_GET, self._keys[:2], id, about="results")
         return result if at is not None and float(at) >= oldest else None
+
+    async def gone(self, id: str) -> bool:
+        return await self._server.run(_GONE, self._keys[3:], id, about="results") is not None

@@ -15,3 +15,10 @@ class Results(Protocol):
 
     async def get(self, id: str) -> bytes | None:
         """One result; None when there is none (any more)."""
+
+    async def gone(self, id: str) -> bool:
+        """Whether a result of this id was here and newer ones pushed it out. Known of the last GONE of them."""
+
+
+#: Results that were pushed out whose ids are known.
+GONE = 100_000

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..sqlite.file import SqliteFile
+from .results import GONE
 from ..trusted_time import TrustedTime
 
 #: Rows that one write may sweep away: a bound on the time that it holds the writer.
@@ -22,6 +23,10 @@ CREATE TABLE IF NOT EXISTS results (
 CREATE TABLE IF NOT EXISTS results_size (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     bytes INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS results_gone (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE
 ) STRICT;
 INSERT OR IGNORE INTO results_size SELECT 1, coalesce(sum(length(result)), 0) FROM results;
 CREATE TRIGGER IF NOT EXISTS results_added AFTER INSERT ON results
@@ -63,10 +68,18 @@ class SqliteResults:
                 (SWEEP, oldest),
             )
             (size,) = connection.execute("SELECT bytes FROM results_size").fetchone()
+            full = size > self._max_bytes
             while size > self._max_bytes:
                 first = connection.execute("SELECT number FROM results ORDER BY number LIMIT 1").fetchone()
+                connection.execute(
+                    "INSERT OR REPLACE INTO results_gone (id) SELECT id FROM results WHERE number = ?", first
+                )
                 connection.execute("DELETE FROM results WHERE number = ?", first)
                 (size,) = connection.execute("SELECT bytes FROM results_size").fetchone()
+            if full:
+                connection.execute(
+                    "DELETE FROM results_gone WHERE number <= (SELECT max(number) FROM results_gone) - ?", (GONE,)
+                )
 
         if rows:
             await self._file.write(keep)
@@ -79,3 +92,7 @@ class SqliteResults:
             return None if row is None else bytes(row[0])
 
         return await self._file.read(load)
+
+    async def gone(self, id: str) -> bool:
+        found = "SELECT 1 FROM results_gone WHERE id = ?"
+        return await self._file.read(lambda connection: connection.execute(found, (id,)).fetchone() is not None)

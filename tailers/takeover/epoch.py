@@ -19,6 +19,7 @@ from functools import partial
 from ...foundation.clock import Clock
 from ...model.backoff import STORE
 from ...model.errors import StaleFence, TailraceError
+from ...model.fence import FENCE_BITS, fence_at
 from ...model.lease import LeaseSizes
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.ownership.ownership import Owner, Ownership
@@ -27,7 +28,9 @@ from ..rules.fleet_placement import PATIENCE
 from ..rules.flight_numbers import OWN
 from ..rules.takeover import SeenRow, free_at, lapsed, observe
 
-FENCE_BITS = 32
+#: Microseconds that the fences of an owner may run ahead of the last version of its row that it knows. The next owner
+#: begins above that, also where the store's clock was set back meanwhile.
+FENCES_AHEAD = 6_000_000
 #: Looks at a row that somebody else has, in each heartbeat.
 LOOKS = 5
 
@@ -82,7 +85,8 @@ class Epoch:
         self._pauses = STORE.within(sizes.heartbeat)
         self._wake = asyncio.Event()
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
-        self._fence = 0
+        self._fence = 0  # no fence of this owner, or of one before it, is above it
+        self._told_at = 0.0  # when the row's version, which is the store's time, was heard of
         self._held_until = 0.0
         self._schedulers: dict[str, float] = {}  # until when items of sessions there that are gone may run
         self._in_use: set[tuple[str, int]] = set()  # schedulers with which there is a session, and which one
@@ -126,6 +130,9 @@ class Epoch:
                 break
         self.waiting_for, self.standing_by = "", False
         self.number, self.version = row.epoch, row.version
+        self._told_at = self._clock.monotonic()
+        former = fence_at(seen.version + FENCES_AHEAD) if seen is not None and seen.version else 0
+        self._fence = max(self.number << FENCE_BITS, former)
         self._held_until = asked + self._sizes.source
         return await self.guarded(lambda: self._checkpoints.open(self._marked, self.number))
 
@@ -187,6 +194,7 @@ class Epoch:
                 self.version = current.version
         self._held_until = max(self._held_until, sent + self._sizes.source)
         self.version, self._listed = row.version, row.schedulers
+        self._told_at = self._clock.monotonic()
 
     async def run(self) -> None:
         """Renews at every heartbeat, and at once when a session opened (L12)."""
@@ -233,8 +241,10 @@ class Epoch:
 
     def next_fence(self, above: int = 0) -> int:
         """A fence higher than every one before it, those of former owners too, and than `above` (the fence of a parked
-        item, L19)."""
-        self._fence = max(self._fence, above, self.number << FENCE_BITS) + 1
+        item, L19). It tells the time of the store, so that it is above those of other partitions and sources which were
+        given before: a key may have been there."""
+        passed = int((self._clock.monotonic() - self._told_at) / self._sizes.drift * 1e6)
+        self._fence = max(self._fence, above, fence_at(self.version + min(passed, FENCES_AHEAD))) + 1
         return self._fence
 
     def held_for(self) -> float:

@@ -64,6 +64,17 @@ class ResultLaws(StoreLaws[Results]):
         for id in "bcde":
             assert await store.engine.get(id) == id.encode() * (MAX_BYTES // 4)
 
+    async def test_what_was_pushed_out_is_known_and_what_never_was_here_or_is_over_is_not(
+        self, store: StoreBench[Results]
+    ) -> None:
+        for id in "abcdef":
+            await store.engine.put({id: id.encode() * (MAX_BYTES // 4)})
+        for _ in range(2):
+            assert {id for id in "abcdefg" if await store.engine.gone(id)} == {"a", "b"}
+            await store.reopen()
+        store.clock.advance(RETENTION + 1)
+        assert await store.engine.get("c") is None and not await store.engine.gone("c")
+
     async def test_a_replaced_result_takes_room_once(self, store: StoreBench[Results]) -> None:
         for _ in range(10):
             await store.engine.put({"a": b"x" * (MAX_BYTES // 2), "b": b"y" * (MAX_BYTES // 2)})

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...foundation.current_run import RUN, waiting
 from ...model.errors import Conflict, Throttled
+from ...model.fence import micros_of
 from ...model.outcome import Outcome
 from ...runtime.board import Board, note_at
 from ...runtime.deadman import Deadman
@@ -287,7 +288,10 @@ class Inside:
         deed = self._deeds(n, self._journal.ran(context.id))
         broken = self._world.now < self._journal.broken_until
         deed = Deed("raise", min(deed.seconds, 1.0)) if broken else deed
-        execution = self._journal.begin(context.id, n, context.fence, self._name, context.attempt)
+        fence = context.fence
+        if "/" not in context.id and fence >> 53:  # of a redriven letter of a stream; its queue counts microseconds
+            fence = micros_of(fence)
+        execution = self._journal.begin(context.id, n, fence, self._name, context.attempt)
         run = self.running[key] = RunningItem(key, deed, execution, broken)
         return run
 

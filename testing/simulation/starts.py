@@ -6,10 +6,10 @@ from __future__ import annotations
 import msgspec
 
 from ...model.claim import State
+from ...model.fence import FENCE_BITS
 from ...model.ledger import TERMINAL, LedgerEntry
 from ...tailers.rules.frontier import decode as decode_ahead
 from ...tailers.rules.ledger import is_marked
-from ...tailers.takeover.epoch import FENCE_BITS
 from .journal import Execution, Journal
 from .plan import Plan
 from .sqlite_disk import Disk
@@ -52,7 +52,8 @@ class StartsAudit:
             return False
         source, partition, position = run.id.split("/")
         rows = self._disk.rows("state", _ROW, (source, partition, int(position)))
-        return any(is_marked(row) and row.epoch <= run.fence >> FENCE_BITS for row in (_entry(*each) for each in rows))
+        told = run.fence >> FENCE_BITS  # the second of its hand-out; an epoch is the second of its take
+        return any(is_marked(row) and row.epoch < told for row in (_entry(*each) for each in rows))
 
     def _of_queue(self, run: Execution) -> str:
         rows = self._disk.rows("queue", _TASK, (int(run.id, 16),))

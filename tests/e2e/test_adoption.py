@@ -64,7 +64,8 @@ async def test_a_killed_node_is_followed_at_once_and_nothing_runs_twice(platform
     await events.reached(lambda: events.count("end") >= ITEMS)
     assert events.count("start") == ITEMS
     assert {line[3] for line in events.lines} == {"1"}, "no attempt is charged"
-    assert {int(line[2]) >> 32 for line in events.lines} == {first.epoch, second.epoch}
+    fences = {int(line[2]) for line in events.lines}
+    assert min(fences) > first.epoch << 32 and max(fences) > second.epoch << 32
 
 
 class Journal:

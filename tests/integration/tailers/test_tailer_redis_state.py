@@ -82,15 +82,17 @@ async def test_a_node_that_dies_is_followed_by_the_other_which_tells_what_it_kep
     await first.stores.control.put_gate(Gate("g", "", "pause", "ann"))
     snapshot = await asyncio.wait_for(waiting, 10)
     assert snapshot is not None and [gate.function for gate in snapshot.gates] == ["g"]
-    epoch = scheduler.flights[0].fence >> 32
+    before = await second.stores.ownership.read("t", "")
+    assert before is not None
     # When that one reaches its state no more, with an item out
     scheduler.decide = lambda flight, index: SUCCESS
     await first.cut_off()
+    newest = max(flight.fence for flight in scheduler.flights)
     # Then the other takes the stream over and runs that item, under a new epoch
     again = []
 
     def is_done() -> bool:
-        again[:] = [flight for flight in scheduler.flights if flight.fence >> 32 > epoch]
+        again[:] = [flight for flight in scheduler.flights if flight.fence > newest]
         return (
             b"3" in [payload for flight in again for payload in flight.payloads] and second.tailer.overview().lag == 0
         )
@@ -100,4 +102,4 @@ async def test_a_node_that_dies_is_followed_by_the_other_which_tells_what_it_kep
     await second.tailer.drain(10)
     await second.tailer.stop()
     row = await second.stores.ownership.read("t", "")
-    assert row is not None and row.holder == "" and row.epoch > epoch
+    assert row is not None and row.holder == "" and row.epoch > before.epoch

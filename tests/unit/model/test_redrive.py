@@ -6,7 +6,21 @@ from dataclasses import replace
 
 from tailrace.model.claim import State
 from tailrace.model.dead_letter import JOB_ITEM, DeadLetter
-from tailrace.model.redrive import DEATHS_KEPT, NOTE_KEPT, REASON_KEPT, came_back, homeless, past_of, refusal, token
+from tailrace.model.fence import fence_at
+from tailrace.model.redrive import (
+    DEATHS_KEPT,
+    NOTE_KEPT,
+    ORIGIN,
+    REASON_KEPT,
+    STREAM_ORIGIN,
+    came_back,
+    headers_of,
+    homeless,
+    past_of,
+    refusal,
+    shown,
+    token,
+)
 from tailrace.model.workload import Kind
 
 LETTER = DeadLetter("orders/0/17", "orders", Kind("charge"), b"{}", "fatal", "no such card", 3, 1, 1.0, 2.0)
@@ -62,3 +76,25 @@ def test_the_past_is_bounded() -> None:
 def test_the_letter_of_a_jobs_item_stays_when_no_job_knows_of_it() -> None:
     assert homeless(replace(LETTER, headers=(("color", "red"),))) == ""
     assert "purge it" in homeless(replace(LETTER, headers=(JOB_ITEM,)))
+
+
+def test_a_redriven_workload_shows_its_first_id_and_a_fence_of_where_it_came_from() -> None:
+    # Given an item of a stream that died, and once more after a redrive
+    letter = replace(LETTER, position=17, headers=(("a", "b"),))
+    once = headers_of(letter)
+    again = headers_of(replace(letter, id="0" * 16, position=-1, headers=once, past=past_of(letter)))
+    assert once == again == (("a", "b"), (STREAM_ORIGIN, "orders/0/17"))
+    # Then its function sees the first id, the letter's headers, and a fence on the stream's scale
+    claimed = 1_700_000_000_000_000
+    assert shown("1" * 16, claimed, again) == ("orders/0/17", fence_at(claimed), (("a", "b"),))
+    # And what came from a queue keeps the fences of its queue
+    queued = headers_of(replace(letter, id="2" * 16, position=-1))
+    assert shown("3" * 16, claimed, queued) == ("2" * 16, claimed, (("a", "b"),))
+
+
+def test_an_origin_is_believed_of_what_was_redriven_and_of_nothing_else() -> None:
+    forged = ((STREAM_ORIGIN, "mine"),)
+    assert headers_of(replace(LETTER, headers=forged)) == ((ORIGIN, "orders/0/17"),)
+    # A record of a stream may bear any header
+    assert shown("orders/0/18", 5, forged) == ("orders/0/18", 5, forged)
+    assert shown("4" * 16, 5, (("a", "b"),)) == ("4" * 16, 5, (("a", "b"),))

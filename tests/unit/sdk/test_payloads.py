@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from typing import Any
 
 import pydantic
@@ -119,6 +120,13 @@ def test_results_are_json_and_none_is_nothing() -> None:
     assert encode_result(None) == b""
     assert encode_result({"a": [1, 2.5, None]}) == b'{"a":[1,2.5,null]}'
     assert encode_result(Address(street="x", number=1)) == b'{"street":"x","number":1}'
+    assert encode_result({"NaN": "-Infinity"}) == b'{"NaN":"-Infinity"}'
+
+
+@pytest.mark.parametrize("value", [math.nan, [1.0, -math.inf], {"a": {"NaN": math.inf}}])
+def test_a_number_that_json_does_not_have_is_refused_as_a_return_value(value: object) -> None:
+    with pytest.raises(InvalidPayload, match=r"NaN or infinity\): return None, a text or a finite number"):
+        encode_result(value)
 
 
 def _circle() -> list[Any]:
