@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ from confluent_kafka import TopicCollection as Topics
 from confluent_kafka import admin as _admin
 
 from ..log.log import Bounds
-from .client import GroupMember, Place, ReadUpTo, Topic, partitions_of
+from .client import GroupMember, Place, ReadUpTo, Topic, partitions_of, topic_id
 from .confluent import consumer_settings, settings_of
 from .options import KafkaOptions
 
@@ -72,8 +73,8 @@ class ConfluentTopicAdmin:
             try:
                 answer = self._asked(future.result)
                 id = answer.topic_id
-                told = id.get_most_significant_bits() or id.get_least_significant_bits()
-                found[topic] = Topic(len(answer.partitions), str(id) if told else "")
+                raw = struct.pack(">qq", id.get_most_significant_bits(), id.get_least_significant_bits())
+                found[topic] = Topic(len(answer.partitions), topic_id(raw))
             except KafkaException as error:
                 if error.args[0].code() != Code.UNKNOWN_TOPIC_OR_PART:
                     raise
