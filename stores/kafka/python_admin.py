@@ -22,6 +22,7 @@ from .python import PythonReader, PythonWriter, consumer_settings, made, setting
 
 UNKNOWN_TOPIC = 3
 _EpochsOfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+UNNAMED = GroupMember("a consumer of the new group protocol", "an address that kafka-python cannot ask for")
 NO_ID = "0" * 32
 
 
@@ -55,7 +56,17 @@ class PythonTopicAdmin:
 
     def members(self, group: str) -> list[GroupMember]:
         found = self._admin.describe_groups([group])[group]
-        return [GroupMember(str(one["client_id"]), str(one["client_host"])) for one in found.get("members") or ()]
+        members = [GroupMember(str(one["client_id"]), str(one["client_host"])) for one in found.get("members") or ()]
+        return members or self._of_another_protocol(group)
+
+    def _of_another_protocol(self, group: str) -> list[GroupMember]:
+        """A member that stands for those of a group of the new protocol (KIP-848). To this client's question such a
+        group is dead, and has no members; a member of the old protocol would be given a part of its partitions."""
+        where = self._admin._manager.run(self._admin._find_coordinator_ids, [group])[group]
+        for one in self._admin.list_groups(broker_ids=[where]):
+            if one["group_id"] == group and one.get("group_type", "classic") not in ("classic", "unknown", ""):
+                return [] if one["group_state"] in ("Empty", "Dead") else [UNNAMED]
+        return []
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         try:
