@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from ..model.address import parse_address
-from .kafka_jars import jars
+from .kafka_jars import VERSION, jars
 from .own_process import OwnProcess
 from .process import free_ports
 
@@ -20,6 +20,16 @@ from .process import free_ports
 START_WITHIN = 60.0
 #: Tries to start a cluster, each with other ports, when another process was faster.
 TRIES = 3
+
+#: Settings in which our nodes are not as Kafka is by default: quick, small, and of one mind about topics and times.
+OF_OURS = {
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "log.cleaner.dedupe.buffer.size": "10485760",
+    "log.cleaner.backoff.ms": "500",
+    "log.message.timestamp.after.max.ms": "9223372036854775807",
+}
 
 LOGGING = """status=error
 appender.file.type=Console
@@ -39,11 +49,12 @@ class KafkaNode(OwnProcess):
     fault_proxy = FaultProxy(node.proxied, node.advertised)
     """
 
-    def __init__(self, number: int, folder: Path, libraries: Path) -> None:
+    def __init__(self, number: int, folder: Path, libraries: Path, *, as_it_is: bool = False) -> None:
         super().__init__()
         self.number = number
         self.folder = folder
         self._libraries = libraries
+        self._as_it_is = as_it_is
         addresses = [f"127.0.0.1:{port}" for port in free_ports(5)]
         self.plain, self.controller, self.proxied, self.advertised, self.spare = addresses
 
@@ -62,18 +73,13 @@ class KafkaNode(OwnProcess):
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAIN",
             "log.dirs": str(self.folder / "data"),
-            "auto.create.topics.enable": "false",
-            "default.replication.factor": copies,
-            "min.insync.replicas": isr,
-            "group.initial.rebalance.delay.ms": "0",
-            "group.min.session.timeout.ms": "1000",
-            "log.cleaner.dedupe.buffer.size": "10485760",
-            "log.cleaner.backoff.ms": "500",
-            "log.message.timestamp.after.max.ms": "9223372036854775807",
         }
+        if not self._as_it_is:
+            properties |= OF_OURS | {"default.replication.factor": copies, "min.insync.replicas": isr}
         for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
             properties[f"{topic}.replication.factor"] = copies
-            properties[f"{topic}.num.partitions"] = "4"
+            if not self._as_it_is:
+                properties[f"{topic}.num.partitions"] = "4"
         for topic in ("transaction.state.log", "share.coordinator.state.topic"):
             properties[f"{topic}.min.isr"] = isr
         properties |= {name: value.format(node=self) for name, value in settings.items()}
@@ -104,12 +110,23 @@ class KafkaNode(OwnProcess):
 
 class KafkaCluster:
     """Nodes of our own, one or three; `settings` go into every server.properties, and may name attributes of a node,
-    such as {node.proxied}. Raises NoKafka without jars."""
+    such as {node.proxied}. `as_it_is`: with Kafka's own defaults in all that one node can do. Raises NoKafka without
+    jars."""
 
-    def __init__(self, folder: Path, nodes: int = 1, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        nodes: int = 1,
+        settings: dict[str, str] | None = None,
+        *,
+        version: str = VERSION,
+        as_it_is: bool = False,
+    ) -> None:
         self._folder = folder
         self._count = nodes
         self._settings = settings or {}
+        self._version = version
+        self._as_it_is = as_it_is
         self.nodes: list[KafkaNode] = []
 
     @property
@@ -118,11 +135,13 @@ class KafkaCluster:
         return ",".join(node.plain for node in self.nodes)
 
     def __enter__(self) -> Self:
-        libraries = jars()
+        libraries = jars(self._version)
         for attempt in range(TRIES):
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             places = [self._folder / f"{attempt}-{number + 1}" for number in range(self._count)]
-            self.nodes = [KafkaNode(number + 1, place, libraries) for number, place in enumerate(places)]
+            self.nodes = [
+                KafkaNode(number + 1, place, libraries, as_it_is=self._as_it_is) for number, place in enumerate(places)
+            ]
             try:
                 for node in self.nodes:
                     node.format(cluster, self.nodes, self._settings)

@@ -18,7 +18,7 @@ from dealing import deal
 from in_memory import rest_in_memory
 from long_tests import LongProgress, bound
 from servers.collector import collector
-from servers.kafka import expect_kafka, guarded_kafka, kafka, own_kafka
+from servers.kafka import expect_kafka, guarded_kafka, kafka, newest_kafka, own_kafka
 from servers.kafka_sockets import close_what_is_left_behind
 from servers.moto_s3 import moto, moto_server
 from servers.object_emulators import azurite, fake_gcs
@@ -44,6 +44,7 @@ __all__ = [
     "moto_server",
     "made_postgres",
     "made_schemas",
+    "newest_kafka",
     "own_kafka",
     "own_postgres",
     "postgres_pooler",

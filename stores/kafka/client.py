@@ -6,6 +6,7 @@ them. Errors are the client's own; `errors.py` explains them.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -51,6 +52,11 @@ class Topic(NamedTuple):
 
     partitions: int
     id: str = ""
+
+
+def topic_id(raw: bytes) -> str:
+    """A topic's id as text; clients spell it in three ways. Brokers that give none have zeroes."""
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=") if any(raw) else ""
 
 
 class ReadUpTo(NamedTuple):

@@ -103,6 +103,7 @@ class ConfluentWriter:
                 "enable.idempotence": True,
                 "delivery.timeout.ms": int(options.request_timeout * 1000),
                 "linger.ms": 0,
+                "allow.auto.create.topics": False,
                 "message.max.bytes": MAX_MESSAGE,
                 "batch.size": 1 << 20,
                 "queue.buffering.max.kbytes": 256 << 10,

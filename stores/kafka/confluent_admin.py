@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import re
+import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka import KafkaError as Code
 from confluent_kafka import TopicCollection as Topics
 from confluent_kafka import admin as _admin
 
 from ..log.log import Bounds
-from .client import GroupMember, Place, ReadUpTo, Topic, partitions_of
+from .client import GroupMember, Place, ReadUpTo, Topic, partitions_of, topic_id
 from .confluent import consumer_settings, settings_of
 from .options import KafkaOptions
 
@@ -36,6 +38,7 @@ class ConfluentTopicAdmin:
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
         self._options = options
+        self._isolation = getattr(confluent_kafka.IsolationLevel, options.isolation.upper())
         self._why: Any = None
         self._admin = admin.AdminClient(settings_of(options) | {"error_cb": self._heard})
 
@@ -72,8 +75,8 @@ class ConfluentTopicAdmin:
             try:
                 answer = self._asked(future.result)
                 id = answer.topic_id
-                told = id.get_most_significant_bits() or id.get_least_significant_bits()
-                found[topic] = Topic(len(answer.partitions), str(id) if told else "")
+                raw = struct.pack(">qq", id.get_most_significant_bits(), id.get_least_significant_bits())
+                found[topic] = Topic(len(answer.partitions), topic_id(raw))
             except KafkaException as error:
                 if error.args[0].code() != Code.UNKNOWN_TOPIC_OR_PART:
                     raise
@@ -108,7 +111,7 @@ class ConfluentTopicAdmin:
         return {place: Bounds(start, max(start, ends[place])) for place, start in starts.items()}
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
-        return self._offsets(places, admin.OffsetSpec.latest())
+        return self._offsets(places, admin.OffsetSpec.latest())  # with our isolation: what it lets us read ends there
 
     def at_time(self, places: Sequence[Place], time: int) -> dict[Place, int]:
         ends = self.ends(places)
@@ -121,7 +124,7 @@ class ConfluentTopicAdmin:
         asked = {TopicPartition(*place): which for place in places}
         limit = time.monotonic() + self._timeout
         while True:
-            found = self._admin.list_offsets(asked, request_timeout=self._timeout)
+            found = self._admin.list_offsets(asked, isolation_level=self._isolation, request_timeout=self._timeout)
             try:
                 return {(each.topic, each.partition): self._asked(at.result).offset for each, at in found.items()}
             except KafkaException as error:  # a topic just made, or a leader that just changed, is not known at once

@@ -45,6 +45,11 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("unsupportedcompression", CODEC),
     ("unsupportedcodec", CODEC),
     ("libraries for", CODEC),
+    (
+        "invalidtimestamp",
+        "the clock here is too far ahead of the broker's for this topic: set its message.timestamp.after.max.ms to "
+        "9223372036854775807 (topics that tailrace makes now have that), or mend the clock",
+    ),
     ("messagesizetoolarge", "a record is larger than the topic allows: raise its max.message.bytes"),
     ("recordtoolarge", "a record is larger than the topic allows: raise its max.message.bytes"),
     ("notenoughreplicas", "fewer replicas are in sync than the topic demands: bring brokers back"),

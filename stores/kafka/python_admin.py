@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import threading
 import time
@@ -17,13 +16,14 @@ from kafka.errors import UnknownTopicOrPartitionError as UnknownTopic
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from ..log.log import Bounds
-from .client import GroupMember, Place, ReadUpTo, Topic, partitions_of
+from .client import GroupMember, Place, ReadUpTo, Topic, partitions_of, topic_id
 from .options import KafkaOptions
 from .python import PythonReader, PythonWriter, consumer_settings, made, settings_of
 
 UNKNOWN_TOPIC = 3
 _EpochsOfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-NO_ID = uuid.UUID(int=0)
+UNNAMED = GroupMember("a consumer of the new group protocol", "an address that kafka-python cannot ask for")
+NO_ID = "0" * 32
 
 
 class PythonTopicAdmin:
@@ -41,7 +41,9 @@ class PythonTopicAdmin:
         found = {}
         for topic in self._admin.describe_topics(list(topics)) if topics else ():
             if topic["error_code"] == 0:
-                found[topic["name"]] = Topic(len(topic["partitions"]), _id_of(topic.get("topic_id")))
+                found[topic["name"]] = Topic(
+                    len(topic["partitions"]), topic_id(uuid.UUID(topic.get("topic_id") or NO_ID).bytes)
+                )
             elif topic["error_code"] != UNKNOWN_TOPIC:
                 raise _refusal(topic["error_code"], topic["name"])
         return found
@@ -54,7 +56,17 @@ class PythonTopicAdmin:
 
     def members(self, group: str) -> list[GroupMember]:
         found = self._admin.describe_groups([group])[group]
-        return [GroupMember(str(one["client_id"]), str(one["client_host"])) for one in found.get("members") or ()]
+        members = [GroupMember(str(one["client_id"]), str(one["client_host"])) for one in found.get("members") or ()]
+        return members or self._of_another_protocol(group)
+
+    def _of_another_protocol(self, group: str) -> list[GroupMember]:
+        """A member that stands for those of a group of the new protocol (KIP-848). To this client's question such a
+        group is dead, and has no members; a member of the old protocol would be given a part of its partitions."""
+        where = self._admin._manager.run(self._admin._find_coordinator_ids, [group])[group]
+        for one in self._admin.list_groups(broker_ids=[where]):
+            if one["group_id"] == group and one.get("group_type", "classic") not in ("classic", "unknown", ""):
+                return [] if one["group_state"] in ("Empty", "Dead") else [UNNAMED]
+        return []
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         try:
@@ -145,12 +157,6 @@ class PythonTopicAdmin:
 
 def _refusal(code: int, topic: str) -> Exception:
     return for_code(code)(f"topic {topic!r}")  # type: ignore[no-any-return]
-
-
-def _id_of(given: Any) -> str:
-    """A topic's id as Kafka's own tools write it; brokers that give none have zeroes, or nothing."""
-    id = uuid.UUID(str(given)) if given else NO_ID
-    return "" if id == NO_ID else base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")
 
 
 def _pause(seconds: float) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import Field
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
-from ...model.errors import InvalidPayload, InvalidRequest, Unavailable
+from ...model.errors import InvalidPayload, InvalidRequest, NotConnected, Unavailable
 from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Reader, TopicAdmin, Writer, partitions_of
 from ..kafka.client_thread import BatchedCalls, KafkaThread
 from ..kafka.clients import client_of
@@ -32,6 +32,9 @@ from .log import Bounds, Record, Records
 
 #: The beginning of every topic's name, by default.
 PREFIX = "tailrace."
+#: The setting without which a broker refuses records of a node whose clock is an hour ahead of its own. Brokers before
+#: 3.6 refuse none, and do not know it.
+ANY_TIME = "message.timestamp.after.max.ms"
 #: Most partitions of a stream.
 MAX_PARTITIONS = 1024
 #: Seconds for which `open` waits for a cluster that does not answer.
@@ -70,6 +73,7 @@ class KafkaLog:
             "retention.ms": "-1" if retention is None else str(int(retention * 1000)),
             "message.timestamp.type": "CreateTime",
             "max.message.bytes": str(MAX_MESSAGE),
+            ANY_TIME: str((1 << 63) - 1),
         }
         self._counts: dict[str, int] = {}
         self._writing: KafkaThread[Writer] = KafkaThread("append", lambda: client.writer(options), self._explain)
@@ -113,7 +117,13 @@ class KafkaLog:
         known = await self._count(stream)
         if known >= partitions:
             return
-        await self._looking.call(lambda admin: admin.create(topic, partitions, self._settings))
+        try:
+            await self._looking.call(lambda admin: admin.create(topic, partitions, self._settings))
+        except NotConnected as error:
+            if ANY_TIME not in self._settings or "config" not in str(error).lower():
+                raise
+            del self._settings[ANY_TIME]
+            await self._looking.call(lambda admin: admin.create(topic, partitions, self._settings))
         self._counts[stream] = partitions
         if known:  # clients may remember the former number
             await self._writing.call(lambda _: self._writing.drop())

@@ -158,15 +158,15 @@ class KafkaGroup:
         if topic.begin == "first" and start is not None:
             position = (await self._looking.call(lambda admin: admin.at_time([place], start)))[place]
         elif topic.begin == "first":
-            position = max(position, topic.starts.get(place[1], position))
-        if position > bounds.start:
+            position = topic.starts.get(place[1], position)  # where retention has passed it, the tailer hears of it
+        if position > 0:
             log.info(
                 "begins behind records that are not read",
                 tailer=self._tailer,
                 partition=name,
                 first=bounds.start,
                 position=position,
-                passed=position - bounds.start,
+                passed=max(0, position - bounds.start),
             )
         return position
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.bench.docker import docker_answers
-from tailrace.bench.kafka_jars import HOW, VERSION, NoKafka, cached, jars
+from tailrace.bench.kafka_jars import HOW, NEWEST, VERSION, NoKafka, cached, jars
 from tailrace.bench.kafka_nodes import START_WITHIN, KafkaCluster
 from tailrace.bench.kafka_server import IMAGE, kafka_container
 
@@ -64,6 +64,17 @@ def own_kafka(tmp_path: Path) -> Iterator[KafkaCluster]:
         none_to_be_had("a Kafka broker that is killed", f"{error}: {HOW}; or set {ADDRESS}=host:port")
     with KafkaCluster(tmp_path / "kafka") as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def newest_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """A broker of the newest version, with Kafka's own defaults: it makes topics that somebody asks for, and bounds
+    time stamps."""
+    try:
+        with KafkaCluster(tmp_path_factory.mktemp("newest") / "kafka", version=NEWEST, as_it_is=True) as cluster:
+            yield cluster
+    except NoKafka as error:
+        none_to_be_had(f"Kafka {NEWEST}", f"{error}: {HOW}")
 
 
 @pytest.fixture(scope="session")

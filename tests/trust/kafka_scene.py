@@ -90,6 +90,14 @@ class Scene:
         tailer = await self.tailer()
         return tailer.lag == 0 and not tailer.in_flight
 
+    def has_passed(self, records: int) -> Callable[[], Awaitable[bool]]:
+        """A question: whether the tailer has passed so many records in all partitions, read or not."""
+
+        async def quiet() -> bool:
+            return sum([audit.end for audit in await self.audits()]) == records and await self._is_quiet()
+
+        return quiet
+
     async def ends(self, before: int) -> TailerOverview:
         """Waits until the tailer has stopped, or has run more than so many and passed all there is; returns it."""
 
@@ -115,6 +123,18 @@ class Scene:
                 admin.close()
 
         await asyncio.to_thread(make)
+
+    async def add(self, partitions: int) -> None:
+        """Adds partitions to the topic, until it has so many."""
+
+        def add() -> None:
+            admin = KafkaAdminClient(bootstrap_servers=self.kafka)
+            try:
+                admin.create_partitions({self.topic: partitions})
+            finally:
+                admin.close()
+
+        await asyncio.to_thread(add)
 
     async def delete(self) -> None:
         def delete() -> None:

@@ -58,7 +58,8 @@ async def test_a_topic_made_again_while_the_tailer_runs_is_read_whole(scene: Sce
     await scene.put(100, 30)
     # Then the tailer stops, and says why
     stopped = await scene.ends(20)
-    assert stopped.state == "failed" and "on_recreated" in stopped.detail
+    assert stopped.state == "failed", scene.ran()
+    assert "on_recreated" in stopped.detail
     # And runs all of them, once it is told to begin anew
     await scene.stop()
     await scene.start(on_recreated="from_start")

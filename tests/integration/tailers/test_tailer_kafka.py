@@ -292,6 +292,39 @@ async def test_a_member_that_hangs_is_made_anew(topic, start, scheduler, eventua
     assert ran(scheduler) == list(range(6))
 
 
+@pytest.mark.parametrize("client", ["kafka-python", "confluent"])
+async def test_a_member_before_an_open_transaction_does_not_hang(
+    topic, start, scheduler, eventually, monkeypatch, client
+):
+    # Given a tailer that has read all there is before a transaction that stays open
+    looks = []
+    monkeypatch.setattr(kafka_group, "LOOK_EVERY", 0.2)
+    monkeypatch.setattr(KafkaGroup, "_see", lambda group, problem: looks.append((group._session, problem)))
+    await topic.put(0, numbered(3))
+    scheduler.allow("f")
+    tailer = await start(0.5, source=topic.source(client=client, hung_after="1s"), function="f")
+    await eventually(lambda: tailer.overview().settled == 3, 60)
+
+    def begin():
+        producer = KafkaProducer(bootstrap_servers=topic.bootstrap, transactional_id=topic.name)
+        producer.init_transactions()
+        producer.begin_transaction()
+        for payload in numbered(3, 3):
+            producer.send(topic.name, payload, partition=0)
+        producer.flush()
+        return producer
+
+    producer = await asyncio.to_thread(begin)
+    before = len(looks)
+    # When it is looked at for longer than a member may hang, then it is the same one
+    await eventually(lambda: len(looks) > before + 8, 60)
+    assert len({id(session) for session, _ in looks}) == 1 and {problem for _, problem in looks} == {""}
+    # And reads the records when they are committed
+    await asyncio.to_thread(producer.commit_transaction)
+    await eventually(lambda: tailer.overview().settled == 6, 60)
+    await asyncio.to_thread(producer.close)
+
+
 async def test_a_watch_over_the_group_that_fails_begins_again_as_another_member(
     topic, start, scheduler, eventually, monkeypatch
 ):
