@@ -204,7 +204,9 @@ class Spooler:
     def _failed(self, error: Exception) -> float:
         """Notes that the store failed; returns the seconds until it is asked again."""
         if not self._rule.away:
-            _LOG.warning("the store is away, and submissions are spooled: %s", error or "it did not answer in time")
+            _LOG.warning(
+                "the store is away, and submissions are spooled: %s", str(error) or "it did not answer in time"
+            )
         return self._rule.failed(random.random)
 
     async def find(self, ids: Sequence[str]) -> list[Spooled | None]:

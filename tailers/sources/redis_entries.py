@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from ...model.errors import InvalidRequest
 from ...model.workload import Headers
 from ...sdk.source import StreamBatch
-from ...stores.redis.server import RedisOptions
+from ...stores.redis.options import RedisOptions
 from ..rules.retention_loss import StreamFacts
 
 SEQUENCE_BITS = 20
