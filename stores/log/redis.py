@@ -61,7 +61,7 @@ class RedisLog:
         self.profile = ""
         self._prefix = options.prefix
         self._fleet = fleet
-        self._server = RedisServer(options, HELD, clients)
+        self._server = RedisServer(options, HELD, clients, (), f"{options.prefix}:{{log}}:counted")
         self._clock = clock
         self._catalogue = f"{options.prefix}:{{log}}"
         self._known: dict[str, int] = {}  # partitions that a stream has at least

@@ -32,8 +32,15 @@ class Script:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.writes = "flags=no-writes" not in text.partition("\n")[0]
+        self._first, _, self._body = text.partition("\n")
+        self.writes = "flags=no-writes" not in self._first
         self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    @functools.cached_property
+    def counted(self) -> Script:
+        """The same script, which always writes something: it counts in the last of its keys. WAIT is about the writes
+        of its own connection, so a repeat that finds its work done, and writes nothing, would wait for nothing."""
+        return Script(f"{self._first}\nredis.call('INCR', KEYS[#KEYS])\n{self._body}")
 
 
 class RedisServer:
@@ -44,7 +51,7 @@ class RedisServer:
     `declared`: keys that every script declares beside its own. On a cluster one of them exists always and one never, so
     that while their slot moves each node answers TRYAGAIN before a script's first write: a script that declared
     existing keys alone would stop half-way, at the first that is on the other node, and one that declared none would
-    run on the new node, on nothing.
+    run on the new node, on nothing. `counter`: the key that each script counts in where replicas are waited for.
     """
 
     def __init__(
@@ -53,6 +60,7 @@ class RedisServer:
         waits: float,
         clients: Callable[[], tuple[Any, Any]] | None = None,
         declared: Sequence[str] = (),
+        counter: str = "",
     ) -> None:
         self.name = options.server
         self.moving_since = 0.0  # wall clock seconds: scripts are refused since then, as their slot moves; 0: they run
@@ -62,6 +70,7 @@ class RedisServer:
         self.waits = waits
         self._timeout = options.connect_timeout + options.timeout
         self.replicas = options.replicas if isinstance(options, RedisStoreOptions) else 0
+        self._counter = counter
         self._replicated_within = int(options.timeout * 1000)
         self._make = clients or (lambda: (options.client(), options.client(waits=waits)))
         self._clients: tuple[Any, Any] | None = None
@@ -97,6 +106,7 @@ class RedisServer:
             keys = (*keys, *self._declared)
         send = client.execute_command
         if self.replicas and script.writes:
+            script, keys = script.counted, (*keys, self._counter)
             send = functools.partial(client.replicated, self.replicas, self._replicated_within)
         try:
             async with asyncio.timeout(self._timeout):

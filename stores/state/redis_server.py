@@ -76,7 +76,7 @@ class StateServer:
             )
         # On a cluster every script declares one key that is always there and one that never is.
         declared = (f"{self._prefix}home", f"{self._prefix}-") if options.cluster else ()
-        self._server = RedisServer(options, HELD, clients, declared)
+        self._server = RedisServer(options, HELD, clients, declared, f"{self._prefix}counted")
         self._looking = asyncio.Lock()
         self.name = self._server.name
         self.profile = ""
