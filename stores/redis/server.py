@@ -38,7 +38,7 @@ class Script:
 
     @functools.cached_property
     def counted(self) -> Script:
-        """The same script, which always writes something: it counts in the last of its keys. WAIT is about the writes
+        """Copy that always writes something, as it counts in the last of its keys. WAIT is about the writes
         of its own connection, so a repeat that finds its work done, and writes nothing, would wait for nothing."""
         return Script(f"{self._first}\nredis.call('INCR', KEYS[#KEYS])\n{self._body}")
 
