@@ -105,7 +105,7 @@ class SentinelConnections(RedisConnections):
     async def _look_on(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY)
-            with contextlib.suppress(NoConnection):  # whoever dials hears of it
+            with contextlib.suppress(RedisError, OSError):  # a call that dials hears of it
                 await self._look()
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
