@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..assembly.platform import Platform
-from ..stores.redis.server import RedisOptions, RedisServer, Script
+from ..stores.redis.options import RedisOptions
+from ..stores.redis.server import RedisServer, Script
 from ..wire.gateway import GatewayClient
 from .figures import Figures, Progress
 from .redis_server import redis_server

@@ -63,7 +63,7 @@ class GatewayService:
         submitter = Submitter(
             config, queue, functions, clock, alerting.refusals, spooler, alerting.submissions, highest
         )
-        status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
+        status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners, beside.troubles)
         items = ItemDesk(config, queue, clock, spooler, highest)
         known = KnownTokens()
         self._issued = None if config.oidc is None else IssuedTokens(known, config.oidc, clock, duties)

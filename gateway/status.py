@@ -16,6 +16,7 @@ from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
 from ..model.errors import InvalidRequest, Overloaded, ResultGone, TailraceError, Unavailable
+from ..model.reopening import MISSING
 from ..model.status import CREATED_BY, HANDED_OUT, SPOOLED, SUCCESS, WorkloadStatus
 from ..stores.queue.lookup import QueueLookup
 from ..stores.queue.lookup import Status as StoredStatus
@@ -24,6 +25,7 @@ from ..wire.gateway_messages import status_to_wire
 from ..wire.search_messages import search_from_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
+from .overview import Troubles, no_troubles
 from .polling import Polling
 from .shown_status import shown_status
 from .spooled_ids import SpooledIds
@@ -55,8 +57,10 @@ class StatusDesk:
         spooler: Spooler | None,
         duties: Duties,
         runners: Runners = no_runners,
+        troubles: Troubles = no_troubles,
     ) -> None:
         self._duties = duties
+        self._troubles = troubles
         self._runners = runners
         self._config = config
         self._queue = queue
@@ -103,7 +107,17 @@ class StatusDesk:
             tries = await self._queue.tries(asked)
             statuses = [each if each is None else replace(each, tries=tries.get(each.id, ())) for each in statuses]
             statuses = await self._with_creators(await self._with_runners(statuses))
-        return pb.StatusReply(statuses=[status_to_wire(name, each) for name, each in zip(names, statuses, strict=True)])
+        messages = [status_to_wire(name, each) for name, each in zip(names, statuses, strict=True)]
+        await self._say_what_is_lost(messages)
+        return pb.StatusReply(statuses=messages)
+
+    async def _say_what_is_lost(self, messages: Sequence[pb.WorkloadStatus]) -> None:
+        """Gives unknown workloads the reason why they may be missing, where a store is known to have lost some."""
+        unknown = [each for each in messages if not each.known]
+        if unknown:
+            lost = next((each.what for each in await self._troubles() if each.what.startswith(MISSING)), "")
+            for each in unknown:
+                each.reason = lost
 
     async def _with_runners(self, statuses: list[WorkloadStatus | None]) -> list[WorkloadStatus | None]:
         """Adds the workers that run items. A scheduler that does not answer adds none."""
@@ -177,6 +191,7 @@ class StatusDesk:
                     "not known any more. Raise `result_bytes` in stores.yaml, fetch results sooner, or return a "
                     "reference to what is large"
                 )
+        await self._say_what_is_lost([reply.status])
         return reply
 
     async def _ended(self, id: str, status: WorkloadStatus, wait: float) -> WorkloadStatus:

@@ -38,12 +38,16 @@ UNKNOWN = "unknown"
 
 def status(talk: Conversation, id: str) -> Steps[WorkloadStatus]:
     """The present state of a workload. Raises InvalidRequest when its id is not known."""
-    [found] = yield from status_many(talk, [id], tries=True)
-    return _known(id, found)
+    why: dict[str, str] = {}
+    [found] = yield from status_many(talk, [id], tries=True, why=why)
+    return _known(id, found, why.get(id, ""))
 
 
-def status_many(talk: Conversation, ids: Iterable[str], *, tries: bool = False) -> Steps[list[WorkloadStatus | None]]:
-    """The present state of each workload, None for an unknown id; with `tries` also the end of each attempt."""
+def status_many(
+    talk: Conversation, ids: Iterable[str], *, tries: bool = False, why: dict[str, str] | None = None
+) -> Steps[list[WorkloadStatus | None]]:
+    """The present state of each workload, None for an unknown id; with `tries` also the end of each attempt. Into `why`
+    goes what may have become of unknown ones, where the gateway knows of a loss."""
     found: list[WorkloadStatus | None] = []
     for some in _chunks(ids):
         reply = yield from talk.answered("Status", pb.StatusRequest(ids=some, tries=tries))
@@ -55,6 +59,8 @@ def status_many(talk: Conversation, ids: Iterable[str], *, tries: bool = False) 
                 for at, message in zip(strangers, other.statuses, strict=True):
                     statuses[at] = statuses[at] or status_from_wire(message)
         found += statuses
+        if why is not None:
+            why.update((each.id, each.reason) for each in reply.statuses if each.reason and not each.known)
     return found
 
 
@@ -120,7 +126,7 @@ def result(talk: Conversation, id: str, timeout: float | str | None = None) -> S
             strange += 1
             talk.turn()
             continue
-        status = _known(id, status_from_wire(reply.status))
+        status = _known(id, status_from_wire(reply.status), reply.status.reason)
         if status.ended:
             return _value(status, reply)
         if end is not None and talk.now() >= end:
@@ -233,9 +239,10 @@ def _chunks(ids: Iterable[str]) -> Iterator[list[str]]:
         yield left[start : start + CHUNK_IDS]
 
 
-def _known(id: str, status: WorkloadStatus | None) -> WorkloadStatus:
+def _known(id: str, status: WorkloadStatus | None, why: str) -> WorkloadStatus:
     if status is None:
-        raise InvalidRequest(f"no workload {id!r} is known: it was never submitted here, or ended long ago")
+        told = f", or it is lost: {why}" if why else ""
+        raise InvalidRequest(f"no workload {id!r} is known: it was never submitted here, or ended long ago{told}")
     return status
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...stores.log.log import Record
-from ...stores.redis.server import RedisOptions, RedisServer
+from ...stores.redis.options import RedisOptions
+from ...stores.redis.server import RedisServer
 from ...tailers.sources.redis_entries import facts_of, id_of, position_of
 from .fed_streams import PAGE, FedPage
 

@@ -164,8 +164,9 @@ def status(ids: Ids, gateway: GatewayAddress = None, as_json: Json = False) -> N
     from ...sdk.client import Client
 
     with Client(gateway) as client:
-        found = client.status_many(ids, tries=True)
-    rows = [_status_row(id, each) for id, each in zip(ids, found, strict=True)]
+        why: dict[str, str] = {}
+        found = client.status_many(ids, tries=True, why=why)
+    rows = [_status_row(id, each, why.get(id, "")) for id, each in zip(ids, found, strict=True)]
     terminal.show(rows, ["id", "function", "state", "attempts", "due_at", "progress", "reason"], as_json)
     if any(each is None for each in found):
         raise typer.Exit(terminal.FAILED)
@@ -207,10 +208,11 @@ def find(
         terminal.complain(f"there may be more: --after {found[-1].id}")
 
 
-def _status_row(id: str, status: WorkloadStatus | None) -> dict[str, Any]:
+def _status_row(id: str, status: WorkloadStatus | None, why: str = "") -> dict[str, Any]:
     tries = () if status is None else status.tries
     if status is None:
-        return {"id": id, "state": "unknown", "reason": "never submitted here, or ended long ago"}
+        told = f", or lost: {why}" if why else ""
+        return {"id": id, "state": "unknown", "reason": f"never submitted here, or ended long ago{told}"}
     return {
         "id": status.id,
         "function": status.function,

@@ -13,15 +13,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pydantic import Field
-
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import ConfigError, InvalidRequest, NotConnected
 from ...model.reopening import Trouble
 from ..redis.fleet import refuse_another_fleet
-from ..redis.server import RedisOptions, RedisServer
+from ..redis.options import RedisStoreOptions
+from ..redis.server import RedisServer
 from ..redis.trust import facts as facts_of
-from ..redis.trust import refuse_unwritten
+from ..redis.trust import refuse_sentinel, refuse_unwritten
 from .batch import Batch, decode, rows, take
 from .engines import LogEngine
 from .log import Bounds, Record, Records
@@ -38,10 +37,8 @@ SWEEP = 10_000
 _LOG = logging.getLogger("tailrace.log.redis")
 
 
-class RedisLogOptions(RedisOptions):
+class RedisLogOptions(RedisStoreOptions):
     """Options of a log in Redis. `prefix` begins the name of every key: another one is another log."""
-
-    prefix: str = Field("tailrace", min_length=1, max_length=100, pattern=r"^[^{}\s]+$")
 
 
 class RedisLog:
@@ -64,7 +61,7 @@ class RedisLog:
         self.profile = ""
         self._prefix = options.prefix
         self._fleet = fleet
-        self._server = RedisServer(options, HELD, clients)
+        self._server = RedisServer(options, HELD, clients, (), f"{options.prefix}:{{log}}:counted")
         self._clock = clock
         self._catalogue = f"{options.prefix}:{{log}}"
         self._known: dict[str, int] = {}  # partitions that a stream has at least
@@ -88,6 +85,7 @@ class RedisLog:
         if self.profile:
             return
         facts = facts_of(await self._server.call("INFO", "everything"))
+        refuse_sentinel(self._server.name, facts)
         policy = facts.get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
             raise ConfigError(

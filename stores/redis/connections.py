@@ -15,6 +15,7 @@ from hiredis import pack_command
 from redis.asyncio import Redis
 from redis.asyncio.connection import ConnectionPool
 from redis.exceptions import ConnectionError as NoConnection
+from redis.exceptions import ResponseError
 
 
 class RedisConnections(ConnectionPool):
@@ -99,3 +100,27 @@ class Commands(Redis):
             return await connection.read_response()
         finally:
             await pool.release(connection)
+
+    async def replicated(self, replicas: int, milliseconds: int, *command: Any) -> Any:
+        """Sends one command, and waits on its connection until so many replicas have what it wrote, and all that was
+        written before. Raises ResponseError (NOREPLICAS) where they have not within the time."""
+        pool: Any = self.connection_pool
+        connection = await pool.get_connection()
+        try:
+            wait: tuple[Any, ...] = ("WAIT", replicas, milliseconds)
+            both = pack_command(command) + pack_command(wait)
+            await connection.send_packed_command(both, check_health=False)
+            refusal: ResponseError | None = None
+            answer: Any = None
+            try:
+                answer = await connection.read_response()
+            except ResponseError as error:
+                refusal = error
+            have = await connection.read_response()
+        finally:
+            await pool.release(connection)
+        if refusal is not None:
+            raise refusal
+        if have < replicas:
+            raise ResponseError(f"NOREPLICAS {have} of {replicas} replicas have it")
+        return answer

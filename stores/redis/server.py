@@ -1,4 +1,4 @@
-"""A Redis server as stores and sources use it: its address, its connections, and its errors in our words.
+"""A Redis server as stores and sources use it: its connections, and its errors in our words.
 
 Nothing is tried again here: an error says that it is unknown whether a write was kept, and the caller repeats it. Calls
 that wait on the server have connections of their own, so that they hold up no others. Answers are returned as Redis
@@ -9,104 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Self, cast
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from redis import exceptions as errors
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from ...foundation.clock import SYSTEM_CLOCK
-from ...foundation.config import Seconds
-from ...model.errors import NotConnected, StoreFull, TailraceError
+from ...model.errors import ConfigError, NotConnected, StoreFull, TailraceError
 from ...model.reopening import Trouble
-from .connections import Commands, RedisConnections
+from .options import RedisOptions, RedisStoreOptions
 
-#: Connections for commands; callers beyond it wait for one.
-CONNECTIONS = 16
-#: Connections that may wait for something to happen at once.
-WAITING = 1024
-SCHEMES = ("redis", "rediss", "unix")
 #: Text of uvloop's RuntimeError for a write to a connection that was lost a moment ago; redis-py lets it pass.
 _LOST = "the handler is closed"
 #: Errors of a call that the server did not answer as it should.
 _FAILURES = (errors.RedisError, OSError, RuntimeError)
-
-
-class RedisOptions(BaseModel):
-    """The connection to a server.
-
-    url              redis://, rediss:// (TLS) or unix://, as in redis://user:password@host:6379/0
-    username, password   win over those in the URL
-    tls_ca, tls_cert, tls_key   files for TLS: the authorities to trust (default: the system's), and our own certificate
-    connect_timeout, timeout   seconds for a connection, and for an answer
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
-    username: str | None = None
-    password: SecretStr | None = None
-    tls_ca: str | None = None
-    tls_cert: str | None = None
-    tls_key: str | None = None
-    connect_timeout: Seconds = Field(5.0, gt=0, le=300)
-    timeout: Seconds = Field(10.0, gt=0, le=300)
-
-    @field_validator("url")
-    @classmethod
-    def _is_a_url(cls, url: SecretStr) -> SecretStr:
-        parts = urlsplit(url.get_secret_value())
-        try:
-            good = parts.scheme in SCHEMES and bool(parts.hostname if parts.scheme != "unix" else parts.path)
-            good = good and (parts.port or 1) > 0
-        except ValueError:
-            good = False
-        if not good:  # the value may hold a password, so it is not repeated
-            raise ValueError("expected a URL such as redis://HOST:6379/0, rediss://HOST:6380/0 or unix:///PATH")
-        return url
-
-    @model_validator(mode="after")
-    def _tls_has_a_use(self) -> Self:
-        if (self.tls_ca or self.tls_cert or self.tls_key) and not self.url.get_secret_value().startswith("rediss://"):
-            raise ValueError("tls_ca, tls_cert and tls_key need TLS: write the url as rediss://…")
-        return self
-
-    @property
-    def server(self) -> str:
-        """The server, as messages name it: without user and password."""
-        parts = urlsplit(self.url.get_secret_value())
-        if parts.scheme == "unix":
-            return f"Redis at {parts.path}"
-        return f"Redis at {parts.hostname}:{parts.port or 6379}"
-
-    def given(self) -> dict[str, Any]:
-        """The arguments of a client besides the URL."""
-        found: dict[str, Any] = {"username": self.username, "ssl_ca_certs": self.tls_ca}
-        found |= {"ssl_certfile": self.tls_cert, "ssl_keyfile": self.tls_key}
-        if self.password is not None:
-            found["password"] = self.password.get_secret_value()
-        return {name: value for name, value in found.items() if value is not None}
-
-    def client(self, *, waits: float = 0.0) -> Any:
-        """A client whose calls may be held for `waits` seconds; it dials at its first call. RedisServer watches the
-        time of an answer: under a socket_timeout redis-py sends in `asyncio.wait_for`, which in Python 3.11 forgets a
-        cancellation that comes as the write ends, so that the task that cancelled waits for ever."""
-        return Commands(
-            connection_pool=RedisConnections.from_url(
-                self.url.get_secret_value(),
-                timeout=0.0 if waits else self.timeout,
-                max_connections=WAITING if waits else CONNECTIONS,
-                protocol=2,
-                retry=Retry(NoBackoff(), 0),
-                socket_connect_timeout=self.connect_timeout,
-                socket_timeout=None,
-                **self.given(),
-            )
-        )
 
 
 class Script:
@@ -114,7 +32,15 @@ class Script:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self._first, _, self._body = text.partition("\n")
+        self.writes = "flags=no-writes" not in self._first
         self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    @functools.cached_property
+    def counted(self) -> Script:
+        """Copy that always writes something, as it counts in the last of its keys. WAIT is about the writes
+        of its own connection, so a repeat that finds its work done, and writes nothing, would wait for nothing."""
+        return Script(f"{self._first}\nredis.call('INCR', KEYS[#KEYS])\n{self._body}")
 
 
 class RedisServer:
@@ -125,7 +51,7 @@ class RedisServer:
     `declared`: keys that every script declares beside its own. On a cluster one of them exists always and one never, so
     that while their slot moves each node answers TRYAGAIN before a script's first write: a script that declared
     existing keys alone would stop half-way, at the first that is on the other node, and one that declared none would
-    run on the new node, on nothing.
+    run on the new node, on nothing. `counter`: the key that each script counts in where replicas are waited for.
     """
 
     def __init__(
@@ -134,6 +60,7 @@ class RedisServer:
         waits: float,
         clients: Callable[[], tuple[Any, Any]] | None = None,
         declared: Sequence[str] = (),
+        counter: str = "",
     ) -> None:
         self.name = options.server
         self.moving_since = 0.0  # wall clock seconds: scripts are refused since then, as their slot moves; 0: they run
@@ -142,6 +69,9 @@ class RedisServer:
         self._declared = tuple(declared)
         self.waits = waits
         self._timeout = options.connect_timeout + options.timeout
+        self.replicas = options.replicas if isinstance(options, RedisStoreOptions) else 0
+        self._counter = counter
+        self._replicated_within = int(options.timeout * 1000)
         self._make = clients or (lambda: (options.client(), options.client(waits=waits)))
         self._clients: tuple[Any, Any] | None = None
 
@@ -154,11 +84,11 @@ class RedisServer:
 
     async def call(self, *command: Any, about: str = "", none_if: str = "") -> Any:
         """Sends one command. `about` names its purpose in messages; an error with the words `none_if` returns None."""
-        return await self._translated(self._client(0).execute_command(*command), about, none_if)
+        return await self._translated(self._client(0).execute_command(*command), about, command, none_if)
 
     async def wait(self, *command: Any, about: str = "") -> Any:
         """Sends one command that may be held by the server, for at most `waits` seconds."""
-        return await self._translated(self._client(1).execute_command(*command), about, held=self.waits)
+        return await self._translated(self._client(1).execute_command(*command), about, command, held=self.waits)
 
     async def calls(self, commands: Sequence[Sequence[Any]], about: str = "") -> list[Any]:
         """Sends several commands in one trip; they are no transaction."""
@@ -167,41 +97,56 @@ class RedisServer:
         pipeline = self._client(0).pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
-        return cast("list[Any]", await self._translated(pipeline.execute(), about))
+        return cast("list[Any]", await self._translated(pipeline.execute(), about, commands[0]))
 
     async def run(self, script: Script, keys: Sequence[str], *arguments: Any, about: str = "") -> Any:
         """Runs a script. `keys` must be of one hash tag."""
         client = self._client(0)
         if self._declared:
             keys = (*keys, *self._declared)
+        send = client.execute_command
+        if self.replicas and script.writes:
+            script, keys = script.counted, (*keys, self._counter)
+            send = functools.partial(client.replicated, self.replicas, self._replicated_within)
         try:
             async with asyncio.timeout(self._timeout):
-                answer = await client.execute_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
+                answer = await send("EVALSHA", script.sha, len(keys), *keys, *arguments)
             if self.moving_since:
                 self.moving_since = 0.0
             return answer
         except errors.NoScriptError:
-            return await self.call("EVAL", script.text, len(keys), *keys, *arguments, about=about)
+            return await self._translated(send("EVAL", script.text, len(keys), *keys, *arguments), about, keys)
         except _FAILURES as error:
-            raise await self._failed(error, about) from None
+            raise await self._failed(error, about, keys) from None
 
-    async def _translated(self, answer: Awaitable[Any], about: str, none_if: str = "", held: float = 0.0) -> Any:
+    async def _translated(
+        self, answer: Awaitable[Any], about: str, words: Sequence[Any], none_if: str = "", held: float = 0.0
+    ) -> Any:
         try:
             async with asyncio.timeout(self._timeout + held):
                 return await answer
         except _FAILURES as error:
             if none_if and none_if in str(error):
                 return None
-            raise await self._failed(error, about) from None
+            raise await self._failed(error, about, words) from None
 
-    async def _failed(self, error: Exception, about: str) -> TailraceError:
-        """The error to raise. A replica may have been the master until now: it closes no connection when it is demoted,
-        so connections are dialled anew, which leads to the server that the name means now."""
+    async def _failed(self, error: Exception, about: str, words: Sequence[Any]) -> TailraceError:
+        """The error to raise about a call with these `words`, or a script with these keys. A replica may have been the
+        master until now: it closes no connection when it is demoted, so connections are dialled anew, which leads to
+        the server that the name means now."""
         if isinstance(error, errors.ReadOnlyError):
             await self.dial_anew()
         elif isinstance(error, errors.TryAgainError):
             self.moving_since = self.moving_since or SYSTEM_CLOCK.wall()
-        return explained(error, self.name, about)
+        elif "unknown command" in str(error) and await self._is_a_sentinel():
+            return a_sentinel(self.name)
+        return explained(error, self.name, about, " ".join(each for each in words[:3] if isinstance(each, str)))
+
+    async def _is_a_sentinel(self) -> bool:
+        with contextlib.suppress(TimeoutError, *_FAILURES):
+            async with asyncio.timeout(self._timeout):
+                return b"redis_mode:sentinel" in await self._client(0).execute_command("INFO", "server")
+        return False
 
     @contextlib.contextmanager
     def judged(self, run: str) -> Iterator[None]:
@@ -245,7 +190,7 @@ class _Case(NamedTuple):
     types: tuple[type[Exception], ...]
     codes: tuple[str, ...]
     instead: type[TailraceError]
-    words: str  # with {server}, {what} (the server and the purpose of the call) and {said}
+    words: str  # with {server}, {what} (the server and the purpose of the call), {said} and {words} (of the call)
 
 
 #: Advice about a slot that is on two nodes.
@@ -265,7 +210,8 @@ _CASES = (
         (errors.NoPermissionError,),
         ("NOPERM",),
         NotConnected,
-        "{what}: this user may not do that ({said}): allow it with ACL SETUSER",
+        "{what}: this user may not do that ({said}; {words:.300}): allow it with ACL SETUSER, keys that are named and "
+        "those that begin like them",
     ),
     _Case(
         (),
@@ -294,6 +240,13 @@ _CASES = (
         "{what}: it is a node of a Redis Cluster, and the key is on another node ({said}): set `cluster: true` for a "
         "queue or a state; give all else the address of a server, or of a proxy, that has all the keys",
     ),
+    _Case(
+        (),
+        ("NOREPLICAS",),
+        NotConnected,
+        "{what}: {said}. It is unknown whether a write was kept, so it is to be repeated: mend the replicas, or lower "
+        "`replicas` in stores.yaml",
+    ),
     _Case((errors.BusyLoadingError,), ("LOADING",), NotConnected, "{server} is still loading its data"),
     _Case(
         (errors.ReadOnlyError,),
@@ -312,9 +265,18 @@ _CASES = (
 )
 
 
-def explained(error: Exception, server: str, about: str = "") -> TailraceError:
+def a_sentinel(server: str) -> ConfigError:
+    """The error for the address of a Sentinel where one of a server is expected."""
+    return ConfigError(
+        f"{server} is a Sentinel, no server with data: write the url as redis+sentinel://HOST:26379,HOST:26379/MASTER, "
+        "with the name of the master that it watches"
+    )
+
+
+def explained(error: Exception, server: str, about: str = "", words: str = "") -> TailraceError:
     """The error to raise, with its cause and advice: NotConnected for all that may pass by waiting or with an
-    operator's help. Raises a RuntimeError that is about something else than a lost connection."""
+    operator's help. `words`: the first words of the call, or the keys. Raises a RuntimeError that is about something
+    else than a lost connection."""
     if isinstance(error, RuntimeError):
         if _LOST not in str(error):
             raise error
@@ -323,7 +285,7 @@ def explained(error: Exception, server: str, about: str = "") -> TailraceError:
     code = said.partition(" ")[0]
     case = next(case for case in _CASES if isinstance(error, case.types) or code in case.codes)
     what = f"{server}, {about}" if about else server
-    return case.instead(case.words.format(server=server, what=what, said=said))
+    return case.instead(case.words.format(server=server, what=what, said=said, words=words))
 
 
-__all__ = ["RedisOptions", "RedisServer", "Script", "explained"]
+__all__ = ["RedisServer", "Script", "a_sentinel", "explained"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...model.errors import ConfigError, NotConnected
-from .server import RedisServer
+from .server import RedisServer, a_sentinel
 
 #: The oldest server: scripts that run when it is full are from Redis 7 on.
 OLDEST = 7
@@ -27,6 +27,7 @@ def facts(info: bytes) -> dict[str, str]:
 async def profile(server: RedisServer, info: Mapping[str, str], durability: str, *, cluster: bool, about: str) -> str:
     """The profile of a server whose INFO is `info`; `cluster`: it may be a node of one; `about`: the store that asks,
     in messages. Raises the errors of `trusted`, and NotConnected for a replica."""
+    refuse_sentinel(server.name, info)
     if info.get("role") == "slave":
         await server.dial_anew()  # the name may lead to the master by now
         raise NotConnected(
@@ -44,7 +45,18 @@ async def profile(server: RedisServer, info: Mapping[str, str], durability: str,
             raise
     with server.judged(info.get("run_id", "")):
         refuse_unwritten(server.name, info, server.trusted_run)
-        return trusted(server.name, info, config, durability)
+        promised = trusted(server.name, info, config, durability)
+    if server.replicas:
+        return f"{promised}, and {server.replicas} of its replicas have it"
+    if info.get("connected_slaves", "0") != "0":
+        return f"{promised}; a replica that is promoted may lack the last ones (`replicas: 0`)"
+    return promised
+
+
+def refuse_sentinel(server: str, info: Mapping[str, str]) -> None:
+    """Raises ConfigError for a Sentinel, which has no data."""
+    if info.get("redis_mode") == "sentinel":
+        raise a_sentinel(server)
 
 
 def refuse_unwritten(server: str, info: Mapping[str, str], trusted_run: str = "") -> None:

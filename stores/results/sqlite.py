@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..sqlite.file import SqliteFile
-from .results import GONE
 from ..trusted_time import TrustedTime
+from .results import GONE
 
 #: Rows that one write may sweep away: a bound on the time that it holds the writer.
 SWEEP = 1000

@@ -6,17 +6,18 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import model_validator
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import ConfigError, NotConnected, Unavailable
 from ...model.reopening import MISSING, Trouble
 from ..queue.redis.cluster import cluster_client
 from ..redis.fleet import refuse_another_fleet
+from ..redis.options import RedisStoreOptions, refuse_on_a_cluster
 from ..redis.script_flags import settles
-from ..redis.server import RedisOptions, RedisServer, Script
+from ..redis.server import RedisServer, Script
 from ..redis.trust import LOOK_AGAIN, facts, profile
 from .redis_identity import HOME, KEYS, OLDER
 
@@ -34,14 +35,18 @@ _LOOK = settles(HOME + "return {whole(wait), moved, run}")
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class RedisStateOptions(RedisOptions):
+class RedisStateOptions(RedisStoreOptions):
     """Options of a state in Redis. `prefix` begins the name of every key: another one is another state.
 
     cluster   the server is a node of a Redis Cluster, whose other nodes are asked where the state's slot is
     """
 
-    prefix: str = Field("tailrace", min_length=1, max_length=100, pattern=r"^[^{}\s]+$")
     cluster: bool = False
+
+    @model_validator(mode="after")
+    def _fits_a_cluster(self) -> Self:
+        refuse_on_a_cluster(self, cluster=self.cluster)
+        return self
 
 
 class StateServer:
@@ -71,7 +76,7 @@ class StateServer:
             )
         # On a cluster every script declares one key that is always there and one that never is.
         declared = (f"{self._prefix}home", f"{self._prefix}-") if options.cluster else ()
-        self._server = RedisServer(options, HELD, clients, declared)
+        self._server = RedisServer(options, HELD, clients, declared, f"{self._prefix}counted")
         self._looking = asyncio.Lock()
         self.name = self._server.name
         self.profile = ""

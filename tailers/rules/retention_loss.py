@@ -1,5 +1,5 @@
-"""Entries that a stream's retention took before they were read. For streams that forget from their head, whose
-positions are far apart.
+"""Entries that a stream's retention took before they were read, and streams that are others than they were. For streams
+that forget from their head, whose positions are far apart.
 
 The last entry read says nothing when it is gone: it was read. Whether entries between it and the first one that is left
 are gone too, only counting tells: of all entries that were ever added, `added - length` are no longer there; when the
@@ -80,7 +80,29 @@ def at_end(had: Had, facts: StreamFacts) -> Had:
     return had._replace(entries=facts.added, exact=True) if facts.last < had.next and facts.added >= 0 else had
 
 
-def made_anew(had: Had, facts: StreamFacts) -> bool:
-    """Whether the stream was deleted and made again with positions that the reader has passed already, which it would
-    never read."""
-    return 0 <= facts.last < had.next - 1
+class LastRead(NamedTuple):
+    """An entry that was read, as a sign of its stream: its position (-1: none is known), how many entries were ever
+    `added` up to it (-1: unknown), and a digest of its content."""
+
+    position: int = -1
+    added: int = -1
+    digest: bytes = b""
+
+
+def is_another(read: LastRead, digest: bytes | None, facts: StreamFacts) -> bool:
+    """Whether a stream was deleted and made again since an entry was `read`. `digest`: of the entry that is at its
+    position now; None: none is. An entry that is gone was deleted by its name, or trimmed, and then all before it are
+    gone as well. A key that is gone is no stream yet, but waited for."""
+    if read.position < 0 or facts.last < 0:
+        return False
+    if digest is not None:
+        return digest != read.digest
+    if facts.last < read.position or 0 <= facts.added < read.added:
+        return True
+    return facts.deleted < read.position and 0 <= facts.removed < max(1, read.added)
+
+
+def passes_over(next_position: int, facts: StreamFacts) -> bool:
+    """Whether a reader that goes on at a position of a former stream would never read entries of another one."""
+    first = facts.last if facts.first is None else facts.first
+    return 0 <= first < next_position

@@ -7,6 +7,7 @@ until the year 2248, with a million entries in each millisecond. An id that does
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any, Literal
 
 import msgspec
@@ -15,13 +16,15 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from ...model.errors import InvalidRequest
 from ...model.workload import Headers
 from ...sdk.source import StreamBatch
-from ...stores.redis.server import RedisOptions
+from ...stores.redis.options import RedisOptions
 from ..rules.retention_loss import StreamFacts
 
 SEQUENCE_BITS = 20
 _SEQUENCES = 1 << SEQUENCE_BITS
 _MILLISECONDS = 1 << (63 - SEQUENCE_BITS)
 _NOTHING = b"0-0"
+#: Bytes of a digest of an entry.
+DIGEST = 8
 #: Sets of headers remembered; forgotten whole when full.
 _REMEMBERED = 65_536
 
@@ -43,12 +46,15 @@ class RedisStreamOptions(RedisOptions):
     payload   json: all fields as one JSON object of texts; {field: NAME}: that field's value as it is
     key_field  the field that holds the record's key; none: no key
     headers   the fields that become headers; default: with {field: NAME} all other fields, with json none
+    on_recreated  a stream that was deleted and made again, with entries that would be passed over: stop the tailer, or
+              read the new one from its start
     """
 
     streams: tuple[str, ...] = Field(min_length=1, max_length=1000)
     payload: Literal["json"] | PayloadField = "json"
     key_field: str | None = None
     headers: tuple[str, ...] | None = None
+    on_recreated: Literal["stop", "from_start"] = "stop"
 
     @field_validator("streams")
     @classmethod
@@ -88,6 +94,15 @@ def facts_of(answer: list[Any] | None, stream: str) -> StreamFacts:
         said.get(b"entries-added", -1),
         -1 if deleted == _NOTHING else position_of(deleted, stream),
     )
+
+
+def digest_of(fields: Sequence[bytes]) -> bytes:
+    """A digest of an entry's fields, by which it is known again."""
+    found = blake2b(digest_size=DIGEST)
+    for each in fields:
+        found.update(b"%d:" % len(each))
+        found.update(each)
+    return found.digest()
 
 
 class EntryMapping:

@@ -8,71 +8,53 @@ changes.
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
-from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ...model.errors import InvalidRequest, Unavailable
+from ...foundation.logger import Logger
+from ...model.errors import NotConnected, PositionsGone, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.redis.server import RedisServer
 from ..registry import Environment
-from ..rules.retention_loss import Had, StreamFacts, at_end, made_anew, opened, still, taken_by_retention
-from .redis_entries import SEQUENCE_BITS, EntryMapping, RedisStreamOptions, facts_of, id_of, position_of
+from ..rules.retention_loss import (
+    Had,
+    LastRead,
+    StreamFacts,
+    at_end,
+    is_another,
+    opened,
+    passes_over,
+    still,
+    taken_by_retention,
+)
+from .redis_entries import (
+    SEQUENCE_BITS,
+    EntryMapping,
+    RedisStreamOptions,
+    digest_of,
+    facts_of,
+    id_of,
+    position_of,
+)
+from .redis_stream_progress import ReadStream, signs_of
 from .wait_or_closed import wait_or_closed
 
 #: Seconds for which the server holds one wait, so that a dead connection is seen.
 HELD = 5.0
-#: The assumed size of an entry before any was seen, bytes; and commands in one trip of a reread.
-USUAL_BYTES = 16 << 10
+#: Commands in one trip of a reread.
 REREAD = 128
 #: The number of entries of each stream that the checkpoint has passed is kept under this name and the tailer's; always
 #: with one epoch, since it stays true whichever process wrote it.
 COUNTS = "@entries."
 EPOCH = 1
+#: The number of streams that a key has had is kept under this name and the tailer's.
+LIVES = "@lives."
+#: Seconds of rest after which a stream is asked whether it is still the same.
+LOOK_AGAIN = 15.0
 
-
-class _Stream:
-    """One stream. `had` tells how far it was handed out; `_passed` has the positions that were handed out, each batch
-    with the number of entries before it, gaplessly since `_since`, as far as the checkpoint has not passed them."""
-
-    def __init__(self, key: str, had: Had) -> None:
-        self.key = key
-        self.had = had
-        self.ready = True  # there may be entries to read
-        self.size = float(USUAL_BYTES)  # of an entry, about
-        self._passed: deque[tuple[list[int], int]] = deque()
-        self._since = had.next
-
-    def took(self, positions: list[int]) -> None:
-        """Notes entries that were handed out."""
-        had = self.had
-        count = had.entries
-        if count >= 0:
-            self._passed.append((positions, count))
-            count += len(positions)
-        self.had = had._replace(next=positions[-1] + 1, entries=count)
-        if count < 0:
-            self._since = self.had.next
-
-    def know(self, had: Had) -> None:
-        """Takes another count of entries handed out, if it differs."""
-        if had != self.had:
-            self.had = had
-            self._passed.clear()
-            self._since = had.next
-
-    def count_below(self, position: int) -> int:
-        """Number of entries that were ever added below a position of the checkpoint; -1: unknown."""
-        if not self.had.exact or self.had.entries < 0 or position < self._since:
-            return -1
-        while self._passed and self._passed[0][0][-1] < position:
-            self._passed.popleft()
-        if not self._passed:
-            return self.had.entries if position >= self.had.next else -1
-        positions, before = self._passed[0]
-        return before + bisect_left(positions, position)
+_log = Logger("tailrace.tailer")
 
 
 class RedisStreamSource:
@@ -89,8 +71,11 @@ class RedisStreamSource:
         self._server = server or RedisServer(options, HELD)
         self._checkpoints = checkpoints
         self._counts = COUNTS + name
+        self._lives = LIVES + name
+        self._life: dict[str, int] = {}
         self._noted: dict[str, tuple[int, int]] = {}
-        self._streams: dict[str, _Stream] = {}
+        self._streams: dict[str, ReadStream] = {}
+        self._looked = 0.0
         self._turn = 0
         self._closed = asyncio.Event()
         self._closed.set()
@@ -99,21 +84,69 @@ class RedisStreamSource:
         if not self._closed.is_set():
             return
         known = await self._checkpoints.load(self._counts)
+        await self._know_lives()
         streams = {}
         for key in self._options.streams:
-            position, mark = positions.get(key, 0), known.get(key)
+            name = self._name(key)
+            position, mark = positions.get(name, 0), known.get(name)
             facts = await self._facts(key)
             noted = None if mark is None else Had(mark.position, mark.handed_out)
             had = opened(position, noted, facts) if position else Had(0)
-            if made_anew(had, facts):
-                raise InvalidRequest(
-                    f"{self._server.name}: the stream {key!r} ends at {id_of(facts.last)}, before {id_of(position)}, "
-                    "up to where this tailer is done: it was deleted and made again with older ids, which would never "
-                    "be read. Give the tailer another name to start over"
-                )
-            streams[key] = _Stream(key, had)
+            read, older = (
+                signs_of(mark.ahead) if mark is not None and mark.ahead else (LastRead(position - 1), LastRead())
+            )
+            if position and await self._is_another(key, read, facts):
+                if older.digest and not await self._is_another(key, older, facts):
+                    _log.warning("a stream lost its newest entries, all of which had been read", stream=key)
+                    had = at_end(Had(position, -1, False), facts)
+                elif passes_over(position, facts):
+                    await self._another(key, facts, position)
+                    name, had = self._name(key), Had(0)
+                else:
+                    had = Had(position, facts.removed)
+                read = older = LastRead()
+            streams[name] = ReadStream(key, name, had, read, older)
         self._streams = streams
         self._closed.clear()
+
+    async def _know_lives(self) -> None:
+        self._life = {key: mark.position for key, mark in (await self._checkpoints.load(self._lives)).items()}
+
+    def _name(self, key: str) -> str:
+        """The name of the partition of the stream that has the key now."""
+        return f"{key}@{self._life[key]}" if key in self._life else key
+
+    def _key(self, name: str) -> str:
+        """The inverse of `_name`, of former streams of a key too."""
+        key, at, number = name.rpartition("@")
+        return key if at and number.isdigit() and name not in self._options.streams else name
+
+    async def _is_another(self, key: str, read: LastRead, facts: StreamFacts) -> bool:
+        if read.position < 0 or not read.digest:  # a note of a version before, or none: only an older end tells
+            return 0 <= facts.last < read.position
+        id = id_of(read.position)
+        rows = await self._server.call("XRANGE", key, id, id, about=f"stream {key!r}")
+        return is_another(read, digest_of(rows[0][1]) if rows else None, facts)
+
+    async def _another(self, key: str, facts: StreamFacts, position: int) -> None:
+        """Follows the tailer's choice for a key that has another stream now. Raises PositionsGone where that is to
+        stop; else the new stream is another partition."""
+        first = id_of(facts.last if facts.first is None else facts.first)
+        words = (
+            f"{self._server.name}: the stream {key!r} is another one than the one that was read up to "
+            f"{id_of(position)}: it was deleted and made again, with entries from {first} on"
+            " (or its server lost all that was read)"
+        )
+        if self._options.on_recreated == "stop":
+            raise PositionsGone(
+                f"{words}, which would be passed over. Nothing is without your permission: say in the tailer's file "
+                'under "source" how it is to go on: "on_recreated: from_start" reads the new one from its start; then '
+                "start it again"
+            )
+        self._life[key] = self._life.get(key, 1) + 1
+        await self._checkpoints.open(self._lives, EPOCH)
+        await self._checkpoints.commit(self._lives, EPOCH, {key: Mark(self._life[key])})
+        _log.warning("goes on with another stream of the same key", reason=words)
 
     async def _facts(self, key: str) -> StreamFacts:
         command = ("XINFO", "STREAM", key)
@@ -124,6 +157,8 @@ class RedisStreamSource:
             return []
         try:
             batches = await self._sweep(limit, max_bytes)
+            if not batches:
+                self._look_now_and_then()
             if not batches and timeout > 0 and await self._wait(timeout):
                 batches = await self._sweep(limit, max_bytes)
         except Unavailable:
@@ -131,6 +166,14 @@ class RedisStreamSource:
                 return []
             raise
         return batches
+
+    def _look_now_and_then(self) -> None:
+        """Has streams that rest asked for the entry that was read last, which tells that they are still the same."""
+        now = asyncio.get_running_loop().time()
+        if now - self._looked >= LOOK_AGAIN:
+            self._looked = now
+            for stream in self._streams.values():
+                stream.ready = True
 
     async def _sweep(self, limit: int, max_bytes: int) -> list[StreamBatch]:
         """Reads from the streams that may have entries, beginning with another stream each time."""
@@ -149,7 +192,7 @@ class RedisStreamSource:
                 max_bytes -= sum(map(len, batch.payloads))
         return batches
 
-    async def _take(self, stream: _Stream, limit: int, max_bytes: int) -> StreamBatch | None:
+    async def _take(self, stream: ReadStream, limit: int, max_bytes: int) -> StreamBatch | None:
         """Takes the next entries of one stream. The entry read last is asked for, too: while it is there, none is
         missing."""
         asked = min(limit, max(1, int(max_bytes / stream.size)))
@@ -158,11 +201,22 @@ class RedisStreamSource:
         command = ("XRANGE", stream.key, begin, "+", "COUNT", asked + bool(had.next))
         rows = await self._server.call(*command, about=f"stream {stream.key!r}")
         taken = None
-        if rows and had.next and position_of(rows[0][0], stream.key) == had.next - 1:
+        before = rows[0] if rows and had.next and position_of(rows[0][0], stream.key) == had.next - 1 else None
+        read = stream.read
+        digest = digest_of(before[1]) if before is not None and read.position == had.next - 1 else None
+        if before is not None and (not digest or not read.digest or digest == read.digest):
             del rows[0]
+            stream.read = read if digest and read.digest else LastRead(had.next - 1, had.entries, digest_of(before[1]))
         else:
             facts = await self._facts(stream.key)
-            if not had.next:
+            if read.digest and read.position == had.next - 1 and is_another(read, digest, facts):
+                if passes_over(had.next, facts):
+                    raise NotConnected(
+                        f"{self._server.name}: the stream {stream.key!r} was deleted and made again: it is opened anew"
+                    )
+                stream.begin_anew(Had(had.next, facts.removed))
+                rows = rows[:asked]
+            elif not had.next:
                 first = rows and position_of(rows[0][0], stream.key) == facts.first
                 stream.know(Had(0, facts.removed if first else -1, bool(first)))
             else:
@@ -172,14 +226,14 @@ class RedisStreamSource:
         stream.ready = len(rows) >= asked
         if not rows and taken is None:
             return None
-        batch = self._entries.batch(stream.key, rows, max_bytes)
+        batch = self._entries.batch(stream.name, rows, max_bytes)
         stream.ready = stream.ready or len(batch.positions) < len(rows)
         if taken is not None:
             batch.lost, batch.lost_items = [(taken.first, taken.last)], taken.items or 1
             count = stream.had.entries + taken.items if taken.items else -1
             stream.know(Had(taken.last + 1, count, count >= 0))
         if batch.positions:
-            stream.took(batch.positions)
+            stream.took(batch.positions, rows[len(batch.positions) - 1][1])
             size = sum(map(len, batch.payloads)) / len(batch.positions)
             stream.size = max(1.0, size, (stream.size + size) / 2)
         return batch
@@ -192,36 +246,43 @@ class RedisStreamSource:
         keys = [stream.key for stream in streams]
         command = ("XREAD", "COUNT", 1, "BLOCK", held, "STREAMS", *keys, *after)
         wait = self._server.wait(*command, about=f"streams {', '.join(keys[:3])}")
-        for key, _ in await wait_or_closed(wait, self._closed) or ():
-            self._streams[key.decode()].ready = True
+        arrived = {key.decode() for key, _ in await wait_or_closed(wait, self._closed) or ()}
+        for stream in streams:
+            stream.ready = stream.ready or stream.key in arrived
         return not self._closed.is_set()
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
         rows: list[Any] = []
         wanted = sorted(positions)
+        key = self._key(partition)
+        if self._streams and partition not in self._streams:  # of a stream that is no more
+            return replace(self._entries.batch(partition, []), lost=[(each, each) for each in wanted])
         for begin in range(0, len(wanted), REREAD):
             ids = [id_of(position) for position in wanted[begin : begin + REREAD]]
-            answers = await self._server.calls([("XRANGE", partition, each, each) for each in ids], partition)
+            answers = await self._server.calls([("XRANGE", key, each, each) for each in ids], key)
             rows += [row for answer in answers for row in answer]
         batch = self._entries.batch(partition, rows)
         missing = sorted(set(wanted).difference(batch.positions))
         if missing:
-            facts = await self._facts(partition)
+            facts = await self._facts(key)
             start = facts.last + 1 if facts.first is None else facts.first
             batch.lost = [(position, position) for position in missing if position < start]
             batch.absent = [position for position in missing if position >= start]
         return batch
 
     async def between(self, partition: str, first: int, last: int, limit: int) -> StreamBatch:
-        command = ("XRANGE", partition, id_of(first), id_of(last), "COUNT", limit)
-        return self._entries.batch(partition, await self._server.call(*command, about=f"stream {partition!r}"))
+        key = self._key(partition)
+        command = ("XRANGE", key, id_of(first), id_of(last), "COUNT", limit)
+        return self._entries.batch(partition, await self._server.call(*command, about=f"stream {key!r}"))
 
     async def position_at(self, partition: str, time: float) -> int:
         """The first position at a time, with which ids begin; at most the end."""
-        return min(max(0, int(time * 1000)) << SEQUENCE_BITS, (await self._facts(partition)).last + 1)
+        return min(max(0, int(time * 1000)) << SEQUENCE_BITS, (await self._facts(self._key(partition))).last + 1)
 
     async def ends(self) -> dict[str, int]:
-        return {key: (await self._facts(key)).last + 1 for key in self._options.streams}
+        if not self._streams:
+            await self._know_lives()
+        return {self._name(key): (await self._facts(key)).last + 1 for key in self._options.streams}
 
     async def behind(self, positions: Mapping[str, int]) -> int:
         """Number of entries that are not settled; an upper bound where counts are unknown."""
@@ -230,7 +291,7 @@ class RedisStreamSource:
             facts = await self._facts(stream.key)
             if not stream.had.exact or stream.had.entries < 0:
                 stream.know(at_end(stream.had, facts))
-            position = positions.get(stream.key, 0)
+            position = positions.get(stream.name, 0)
             if position <= facts.last:
                 below = stream.count_below(position) if position else facts.removed
                 total += facts.added - below if below >= 0 and facts.added >= below else facts.length
@@ -240,12 +301,14 @@ class RedisStreamSource:
         """Notes the number of entries that were added below the checkpoint, so that a later reader can tell whether
         retention has passed it. The stream itself is not changed."""
         stream = self._streams.get(partition)
-        count = -1 if stream is None else stream.count_below(position)
+        if stream is None:
+            return
+        note, count = stream.note_below(position), stream.count_below(position)
         if count < 0 or self._noted.get(partition) == (position, count):
             return
         if not self._noted:
             await self._checkpoints.open(self._counts, EPOCH)
-        await self._checkpoints.commit(self._counts, EPOCH, {partition: Mark(position, handed_out=count)})
+        await self._checkpoints.commit(self._counts, EPOCH, {partition: Mark(position, note, count)})
         self._noted[partition] = (position, count)
 
     async def close(self) -> None:

@@ -32,6 +32,7 @@ MAY = {
     "stores/postgres/pool.py": "one connection, whose caller is told",
     "stores/queue/poller.py": "a count that is begun again with the next lease",
     "stores/queue/waiting.py": "one write, whose callers are told",
+    "stores/redis/sentinel.py": "a watch that is begun again with the next dial",
     "stores/sqlite/file.py": "one read, whose caller is told",
     "tailers/pumps/": "parts of a pump: Tailer._run, a duty, begins another when one fails",
     "tailers/sources/directory.py": "a scan, and the next read raises what it ends with",

@@ -13,7 +13,8 @@ from redis import exceptions
 
 from tailrace.model.errors import NotConnected
 from tailrace.stores.redis import connections
-from tailrace.stores.redis.server import RedisOptions, RedisServer, Script
+from tailrace.stores.redis.options import RedisOptions
+from tailrace.stores.redis.server import RedisServer, Script
 
 WORDS = ("text", "ü", 7, -1, 2.5, b"\x00\xff", b"", memoryview(b"view"), "x" * 100_000, 10**18, 1e22)
 

@@ -217,6 +217,32 @@ async def test_after_an_older_copy_was_put_back_nothing_is_leased_for_a_while(on
     assert (await leased(queue, 20)).fence > first.fence
 
 
+async def test_what_replicas_must_have_is_not_confirmed_before_also_when_it_is_repeated(on) -> None:
+    # Given a queue of which a replica must have every write, and hangs
+    nodes, _ = on("--repl-diskless-sync-delay", "0")
+    other, replica = on("--replicaof", "127.0.0.1", nodes.url.rpartition(":")[2].partition("/")[0])
+    async with RedisQueueOptions(url=other.url).client() as client, asyncio.timeout(20):
+        while (await client.info("replication"))["master_link_status"] != "up":
+            await asyncio.sleep(0.01)
+        await client.connection_pool.disconnect()
+    queue = await nodes.queue(replicas=1, timeout=0.5)
+    await queue.submit([NewItem(MAIL, b"first")])
+    replica.program.freeze()
+    # When a submission is made and repeated, then it is not confirmed, although the queue has it
+    for _ in range(3):
+        with pytest.raises(NotConnected, match="0 of 1 replicas have it"):
+            await queue.submit([NewItem(MAIL, b"", dedupe_key="once")])
+        await queue._server.dial_anew()
+    # And once the replica has it, the repeat is told so
+    replica.program.thaw()
+    async with asyncio.timeout(20):
+        while True:
+            with contextlib.suppress(NotConnected):
+                [again] = await queue.submit([NewItem(MAIL, b"", dedupe_key="once")])
+                break
+    assert again.duplicate
+
+
 async def test_a_promoted_replica_waits_and_a_replica_is_refused(on) -> None:
     # Given a master with a replica that has everything
     nodes, _ = on("--repl-diskless-sync-delay", "0")

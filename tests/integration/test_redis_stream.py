@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.model.errors import InvalidRequest, NotConnected, StoreFull
+from tailrace.model.errors import InvalidRequest, NotConnected, PositionsGone, StoreFull
 from tailrace.stores.log.log import Record
 from tailrace.stores.log.redis import RedisLog, RedisLogOptions
 from tailrace.tailers.sources.redis_entries import RedisStreamOptions
@@ -251,6 +251,61 @@ async def test_a_stream_made_again_goes_on_with_newer_ids_and_stops_at_older_one
         client.delete(key)
         client.xadd(key, {"n": 2}, id="5-5")
         source = source_of(redis_server, checkpoints, key)
-        with pytest.raises(InvalidRequest, match="made again with older ids"):
+        with pytest.raises(PositionsGone, match=r"made again.*on_recreated"):
             await source.open({key: end})
+        await source.close()
+
+
+async def test_a_stream_made_again_while_it_is_read_is_noticed_and_begun_when_asked_for(redis_server, checkpoints):
+    with fresh(redis_server) as (client, key):
+        for number in range(10):
+            client.xadd(key, {"n": number}, id=f"{number + 1}-0")
+        source = source_of(redis_server, checkpoints, key, on_recreated="from_start")
+        await source.open({})
+        await numbers(source, 10)
+        end = (await source.ends())[key]
+        await source.settled_below(key, end)
+        # When it is deleted and made again, with the same ids and more entries
+        client.delete(key)
+        for number in range(20):
+            client.xadd(key, {"n": 100 + number}, id=f"{number + 1}-0")
+        # Then nothing of it is taken for news of the former
+        with pytest.raises(NotConnected, match="made again"):
+            await numbers(source, 1)
+        await source.close()
+        # And it is another partition, which is read whole, and goes on
+        await source.open({key: end})
+        assert await numbers(source, 20) == list(range(100, 120))
+        [(name, end)] = (await source.ends()).items()
+        assert name == f"{key}@2"
+        await source.settled_below(name, end)
+        await source.close()
+        client.xadd(key, {"n": 120}, id="30-0")
+        await source.open({key: 1, name: end})
+        assert await numbers(source, 1) == [120]
+        # And what is asked for of the former is gone
+        assert (await source.reread(key, [1 << 20])).lost == [(1 << 20, 1 << 20)]
+        await source.close()
+
+
+async def test_a_stream_that_lost_its_newest_entries_goes_on(redis_server, checkpoints) -> None:
+    with fresh(redis_server) as (client, key):
+        # Given a stream that was read to its end, in two steps
+        source = source_of(redis_server, checkpoints, key)
+        await source.open({})
+        for step in range(2):
+            for number in range(10):
+                client.xadd(key, {"n": 10 * step + number}, id=f"{10 * step + number + 1}-0")
+            await numbers(source, 10)
+            end = (await source.ends())[key]
+            await source.settled_below(key, end)
+        await source.close()
+        # When its server comes back without its newest entries, as a replica that was behind, and newer ones are added
+        client.delete(key)
+        for number in range(15):
+            client.xadd(key, {"n": number}, id=f"{number + 1}-0")
+        client.xadd(key, {"n": 20}, id="50-0")
+        # Then they are read, and no other
+        await source.open({key: end})
+        assert await numbers(source, 1) == [20]
         await source.close()

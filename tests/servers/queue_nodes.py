@@ -92,9 +92,12 @@ class RedisNodes(QueueNodes):
         super().__init__()
         self.url, self.prefix, self._real = url, f"t-{uuid.uuid4()}", real
 
-    def _made(self, notify: bool, poll: float, config: dict[str, Any], *, wait: float = 40.0) -> RedisQueue:
+    def _made(
+        self, notify: bool, poll: float, config: dict[str, Any], *, wait: float = 40.0, **said: Any
+    ) -> RedisQueue:
         given: Any = {} if self._real else {"store_time": lambda: int(self.clock.wall() * 1e6), "clock": self.clock}
-        options = RedisQueueOptions(url=self.url, prefix=self.prefix, timeout=5, notify=notify, poll_interval=poll)
+        asked = {"timeout": 5, "notify": notify, "poll_interval": poll, **said}
+        options = RedisQueueOptions(url=self.url, prefix=self.prefix, **asked)
         return RedisQueue(options, StoresConfig(**config), wait=wait, **given)
 
     def roll(self, queue: RedisQueue) -> RedisPollers:

@@ -11,7 +11,7 @@ from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from ...redis.server import CONNECTIONS, RedisOptions
+from ...redis.options import CONNECTIONS, RedisOptions
 
 #: Commands without a key: they go to the node that has the queue.
 _OF_A_NODE = frozenset({"CONFIG", "INFO"})

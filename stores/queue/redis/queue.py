@@ -90,7 +90,8 @@ class RedisQueue:
         if options.cluster:
             clients = clients or (lambda: (cluster_client(options, self.base), cluster_client(options, self.base)))
         # On a cluster every script declares two keys: `base` is never a key, and `meta` is the first that is made.
-        self._server = RedisServer(options, 0.0, clients, (f"{self.base}meta",) if options.cluster else ())
+        declared = (f"{self.base}meta",) if options.cluster else ()
+        self._server = RedisServer(options, 0.0, clients, declared, f"{self.base}counted")
         self._time: Callable[[], int] = store_time or (lambda: -1)
         self._ground = CheckedRedis(self._server, self.base, options, self._config, wait, clock, self._time, fleet)
         self._home, self._kinds = self._ground.home, self._ground.kinds

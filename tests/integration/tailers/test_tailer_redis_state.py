@@ -18,7 +18,7 @@ from tailrace.model.lease import LeaseSizes
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Ended
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.redis.server import RedisOptions
+from tailrace.stores.redis.options import RedisOptions
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.resources import Resources
 from tailrace.tailers.tailer import Tailer

@@ -1,15 +1,18 @@
 """Retention that passed a reader: exact where everything was counted, never silent where it was not."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.tailers.rules.retention_loss import (
     Had,
+    LastRead,
     StreamFacts,
     Taken,
     at_end,
-    made_anew,
+    is_another,
     opened,
+    passes_over,
     still,
     taken_by_retention,
 )
@@ -75,5 +78,29 @@ def test_deletions_ahead_of_the_reader_make_the_count_unsure():
 
 def test_a_stream_made_anew_begins_anew():
     assert still(Had(100, 50), StreamFacts(5, 130, 300, 5)) == Had(100, 0)
-    assert made_anew(Had(100, 50), StreamFacts(1, 7, 7, 1)) and not made_anew(Had(100, 50), StreamFacts(0, None, -1))
-    assert not made_anew(Had(100), StreamFacts(0, None, 99, 9))
+
+
+READ = LastRead(100, 50, b"x")
+
+
+@pytest.mark.parametrize(
+    ("digest", "facts", "another"),
+    [
+        (b"x", StreamFacts(60, 1, 110, 60), False),
+        (b"y", StreamFacts(60, 1, 110, 60), True),  # another entry has its position
+        (None, StreamFacts(1, 7, 7, 1), True),  # it ends before
+        (None, StreamFacts(0, None, -1), False),  # there is none yet
+        (None, StreamFacts(40, 10, 400, 40), True),  # fewer were ever added than were read
+        (None, StreamFacts(60, 5, 400, 60), True),  # nothing was ever taken from it
+        (None, StreamFacts(10, 350, 400, 60), False),  # trimmed, as all before it
+        (None, StreamFacts(59, 5, 400, 60, 100), False),  # deleted by its name
+    ],
+)
+def test_a_stream_is_known_again_by_an_entry_that_was_read(digest, facts: StreamFacts, another: bool) -> None:
+    assert is_another(READ, digest, facts) is another
+    assert not is_another(LastRead(), None, facts)
+
+
+def test_only_what_is_older_than_the_position_is_passed_over() -> None:
+    assert passes_over(101, StreamFacts(60, 5, 400, 60)) and passes_over(101, StreamFacts(0, None, 7, 1))
+    assert not passes_over(101, StreamFacts(60, 102, 400, 60)) and not passes_over(101, StreamFacts(0, None, -1))

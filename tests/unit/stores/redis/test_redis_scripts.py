@@ -9,7 +9,8 @@ from fakeredis import FakeAsyncRedis, FakeServer
 from tailrace.model.errors import ConfigError, InvalidPayload, NotConnected
 from tailrace.stores.log.log import Bounds, Record
 from tailrace.stores.log.redis import RedisLog, RedisLogOptions
-from tailrace.stores.redis.server import RedisOptions, RedisServer, Script
+from tailrace.stores.redis.options import RedisOptions
+from tailrace.stores.redis.server import RedisServer, Script
 from tailrace.testing.clock import ManualClock
 
 INFO = b"maxmemory_policy:%s\r\naof_enabled:1\r\n"

@@ -11,7 +11,8 @@ from redis.exceptions import ReadOnlyError
 
 from tailrace.model.errors import NotConnected
 from tailrace.stores.redis.connections import Commands, RedisConnections
-from tailrace.stores.redis.server import RedisOptions, RedisServer
+from tailrace.stores.redis.options import RedisOptions
+from tailrace.stores.redis.server import RedisServer
 from tailrace.stores.redis.trust import profile
 
 

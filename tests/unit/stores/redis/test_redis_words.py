@@ -7,7 +7,8 @@ from pydantic import ValidationError
 from redis import exceptions
 
 from tailrace.model.errors import NotConnected, StoreFull
-from tailrace.stores.redis.server import RedisOptions, explained
+from tailrace.stores.redis.options import RedisOptions
+from tailrace.stores.redis.server import explained
 
 
 @pytest.mark.parametrize(
