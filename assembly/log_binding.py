@@ -165,6 +165,6 @@ class LogBindings:
         return ConfigError(
             f"{file}: a copy of this folder ran since, and the state goes with that one: what was appended there is "
             "not here, and what is appended here would be passed over by its checkpoints. Use that copy. If it is "
-            f"gone, say `tailrace store rebind --data {self._folder}`, and have the tailers of its streams seek to "
-            "where they are to go on (`tailrace tailer seek`)"
+            f"gone, say `tailrace store rebind --data {self._folder}`: tailers that were further than this log goes "
+            "stop then, and say what to do"
         )
