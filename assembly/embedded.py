@@ -51,7 +51,7 @@ from ..stores.trusted_time import HOST, TrustedTime, TrustedTimes
 from .delay_log_marks import forget_marks_of_another_log
 from .heights import NotedHeights
 from .left_behind import refuse_what_is_parked_in, refuse_what_rests_in, refuse_what_waits_in
-from .log_binding import bind
+from .log_binding import LogBindings
 from .restored_tokens import end_revoked
 
 #: Seconds between sweeps of entries past their retention.
@@ -147,6 +147,9 @@ class EmbeddedStores:
         self._trusted = TrustedTimes(path, times, clock)
         self._stamp = Stamp(path, [file.path.name for file in self._all_files()])
         self.heights = self._heights_in(None if run_dir is None else RememberedHeights(run_dir, path))
+        self._bindings = LogBindings(
+            path, there.ground, config.state, {"log": self._log_file, "delay_log": self._delay_file}, clock
+        )
         self.held_logs: dict[str, HeldLog] = {}  # write-ahead logs that somebody keeps from being begun anew, by file
         self._marks: dict[str, int] = {}
         self._opened = self._stamped = False
@@ -192,6 +195,7 @@ class EmbeddedStores:
             await end_revoked(self.control, remembered, self._clock, moved=STATE_FILE in self._moved)
         if self._state_file is None:
             await self._bind_logs(reads_log=self._reads_log)
+            self.duties.begin(self._bindings.hold(), "hold-logs")
         await forget_marks_of_another_log(self.checkpoints, self.ownership, self.delay_log, self._config.delay_log)
         self.duties.begin(self._sweep(), "sweep-stores")
         if isinstance(self.jobs, AdvancingJobs):
@@ -218,7 +222,7 @@ class EmbeddedStores:
         mine = [] if self._delay_file is None else ["delay_log"]
         if reads_log or await self.log.streams():
             mine.append("log")
-        await bind(self.data_dir.path, self.state.ground, self._config.state, mine)
+        await self._bindings.bind(mine)
 
     async def reads_log_now(self) -> None:
         """Binds the log to this node, since a tailer of it is new."""
@@ -367,7 +371,8 @@ class EmbeddedStores:
         """Closes the files and gives the data directory back, whatever fails on the way."""
         files = [file.close for file in self._files()]
         stores = [self.queue.close, self.delay_log.close, self.state.ground.close]
-        await each_of([self.duties.end, self._note_if_open, *stores, *files, self._leave])
+        before = [self.duties.end, self._bindings.release, self._note_if_open]
+        await each_of([*before, *stores, *files, self._leave])
 
     async def _note_if_open(self) -> None:
         if self._opened:

@@ -96,3 +96,15 @@ def store_begin_anew(
     with DataDir(data):
         Stamp(data, STAMPED).begin_anew(file)
     terminal.say(f"{data / file}: the next run begins it anew; nothing is handed out for the lease of a source then")
+
+
+@store.command("rebind")
+def store_rebind(data: Data = DEFAULT_DATA) -> None:
+    """Have a state on a server go with the logs of this folder from the next run on, although a copy of the folder ran
+    since: what was appended there is given up."""
+    from ..stores.data_dir import DataDir
+    from .log_binding import MEANT
+
+    with DataDir(data):
+        (data / MEANT).touch(mode=0o600)
+    terminal.say(f"{data}: the state goes with the logs here from the next run on")

@@ -1,9 +1,10 @@
 """The outbox as its relay (outbox publisher) sees it: committed rows, taken in order, and removed one by one once they
 are safe elsewhere.
 
-A row is removed by its place, never by "everything below": a transaction that took a low place may commit later than
-one with a higher place. Removing a row that is gone is harmless. So are two relays at once: each hands over the oldest
-rows, in order, under the rows' own tokens.
+A row is removed by its place and its token, never by "everything below": a transaction that took a low place may commit
+later than one with a higher place, and a table that was made again gives the same places to other rows. Removing a row
+that is gone is harmless. So are two relays at once: each hands over the oldest rows, in order, under the rows' own
+tokens.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Outbox(Protocol):
         """Returns the oldest rows, at most `most`, and about `most_bytes` (at least one row). Leaves out rows of the
         `waiting` functions, and rows of a key that has an older row of one of those. Changes nothing."""
 
-    async def remove(self, places: Sequence[int]) -> None:
-        """Removes rows that are safe elsewhere."""
+    async def remove(self, rows: Mapping[int, str]) -> None:
+        """Removes rows that are safe elsewhere. `rows`: place → token."""
 
     async def set_aside(self, reasons: Mapping[int, str]) -> None:
         """Sets rows aside, so that they are not taken any more. `reasons`: place → why. Raises NotConnected also when

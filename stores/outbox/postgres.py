@@ -74,8 +74,13 @@ class PostgresOutbox:
             " ORDER BY place LIMIT %(most)s) AS oldest) AS summed WHERE before < %(bytes)s ORDER BY place"
         )
 
-    async def remove(self, places: Sequence[int]) -> None:
-        await self._rows(f"DELETE FROM {self._table} WHERE place = ANY (%s::bigint[])", (list(places),), "a removal")
+    async def remove(self, rows: Mapping[int, str]) -> None:
+        await self._rows(
+            f"DELETE FROM {self._table} AS o USING unnest(%s::bigint[], %s::text[]) AS a (n, t)"
+            " WHERE o.place = a.n AND o.token = a.t",
+            (list(rows), list(rows.values())),
+            "a removal",
+        )
 
     async def set_aside(self, reasons: Mapping[int, str]) -> None:
         try:

@@ -66,11 +66,9 @@ class SqliteOutbox:
         rows = await self._call(lambda connection: _rows(connection, statement, values))
         return [OutboxRow(*row) for row in rows]
 
-    async def remove(self, places: Sequence[int]) -> None:
-        text = json.dumps(list(places))
-        await self._call(
-            lambda connection: connection.execute(f"DELETE FROM {self._table} WHERE place IN {_IDS}", (text,))
-        )
+    async def remove(self, rows: Mapping[int, str]) -> None:
+        statement = f"DELETE FROM {self._table} WHERE place = ? AND token = ?"
+        await self._call(lambda connection: connection.executemany(statement, [*rows.items()]))
 
     async def set_aside(self, reasons: Mapping[int, str]) -> None:
         values = [(reason_text(reason), place) for place, reason in reasons.items()]

@@ -1,5 +1,5 @@
-"""The random name of an embedded database, and its height (high-water mark, heights.py) where its other tables do not
-show it any more."""
+"""The random name of an embedded database, its height (high-water mark, heights.py) where its other tables do not
+show it any more, and the mark by which a state on a server knows it (bindings.py)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ CREATE TABLE IF NOT EXISTS identity (
     highest INTEGER NOT NULL
 ) STRICT;
 INSERT INTO identity SELECT 1, lower(hex(randomblob(16))), 0 WHERE NOT EXISTS (SELECT 1 FROM identity);
+CREATE TABLE IF NOT EXISTS bound (one INTEGER PRIMARY KEY CHECK (one = 1), mark TEXT NOT NULL) STRICT;
 """
 
 
@@ -43,3 +44,14 @@ def log_height(connection: sqlite3.Connection) -> Height:
 def note_height(connection: sqlite3.Connection, highest: int) -> None:
     """Notes the height of a store, so that it stays known when rows of other tables are removed."""
     connection.execute("UPDATE identity SET highest = ? WHERE highest < ?", (highest, highest))
+
+
+def bound_mark(connection: sqlite3.Connection) -> str:
+    """The mark by which a state on a server knows this file; empty: none does."""
+    row = connection.execute("SELECT mark FROM bound").fetchone()
+    return str(row[0]) if row else ""
+
+
+def note_bound_mark(connection: sqlite3.Connection, mark: str) -> None:
+    """Gives the file this mark."""
+    connection.execute("INSERT OR REPLACE INTO bound VALUES (1, ?)", (mark,))

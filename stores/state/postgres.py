@@ -43,6 +43,12 @@ from .state import StateStores
 
 _LOG = logging.getLogger("tailrace.stores")
 
+_BIND = "SELECT whose FROM S.bind_log(%s, %s) AS whose"
+_REBIND = (
+    "WITH moved AS (UPDATE S.bound SET node = %s WHERE what = %s AND node = %s RETURNING node)"
+    " SELECT coalesce((SELECT node FROM moved), b.node) FROM S.bound AS b WHERE b.what = %s"
+)
+
 
 class PostgresGround:
     """The base of a state on PostgreSQL: the server, and all that its stores share. `wait`: the lease of a source,
@@ -101,9 +107,10 @@ class PostgresGround:
         self.watch.wake()
         self._hints.tell()
 
-    async def bind(self, what: str, node: str) -> str:
-        [(whose,)] = await self.schema.write("SELECT whose FROM S.bind_log(%s, %s) AS whose", (what, node), "a log")
-        return str(whose)
+    async def rebind(self, what: str, seen: str, text: str) -> str:
+        values = (what, text) if not seen else (text, what, seen, what)
+        [(there,)] = await self.schema.write(_REBIND if seen else _BIND, values, "a log")
+        return str(there)
 
     def stay_quiet(self, until: float) -> None:
         self.owners.quiet_until = until

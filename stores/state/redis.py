@@ -26,8 +26,11 @@ from .engines import StateEngine
 from .redis_server import RedisStateOptions, StateServer
 from .state import StateStores
 
-#: KEYS: a hash of bound logs. ARGV: a log, a node. Answers the node to which the log is bound.
-_BIND = settles("redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) return redis.call('HGET', KEYS[1], ARGV[1])")
+#: KEYS: a hash of bound logs. ARGV: a log, the text that was seen there, a new text. Answers the text that is there.
+_REBIND = settles(
+    "local there = redis.call('HGET', KEYS[1], ARGV[1]) or ''"
+    " if there == ARGV[2] then redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) return ARGV[3] end return there"
+)
 
 
 class RedisGround:
@@ -41,8 +44,8 @@ class RedisGround:
         with contextlib.suppress(Unavailable):
             await self.server.look()
 
-    async def bind(self, what: str, node: str) -> str:
-        return str((await self.server.run(_BIND, [self.server.key("bound")], what, node)).decode())
+    async def rebind(self, what: str, seen: str, text: str) -> str:
+        return str((await self.server.run(_REBIND, [self.server.key("bound")], what, seen, text)).decode())
 
     def troubles(self) -> list[Trouble]:
         """Troubles of the server and of its data, for operators."""

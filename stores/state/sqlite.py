@@ -67,8 +67,8 @@ class SqliteGround:
     async def open(self) -> None:
         await self._file.open()
 
-    async def bind(self, what: str, node: str) -> str:
-        return node  # both are in one data directory
+    async def rebind(self, what: str, seen: str, text: str) -> str:
+        return text  # both are in one data directory
 
     def stay_quiet(self, until: float) -> None:
         self._owners.quiet_until = until

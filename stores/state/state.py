@@ -31,10 +31,10 @@ class StateGround(Protocol):
         """Opens the file or checks the server. Raises ConfigError for one that cannot be trusted with a state; a server
         that cannot be reached now is checked at its next use. Harmless when open."""
 
-    async def bind(self, what: str, node: str) -> str:
-        """Binds a log that is a file of a node (`what`: `log` or `delay_log`) to this state, unless another node's log
-        is bound already; returns the node whose log is bound. The binding stays for good: the checkpoints here are
-        positions in that log."""
+    async def rebind(self, what: str, seen: str, text: str) -> str:
+        """Binds a log that is a file of a node (`what`: `log` or `delay_log`) to this state by this text (bindings.py),
+        if the text that is there is still the `seen` one; empty: there is none. Returns the text that is there now.
+        The binding stays for good: the checkpoints here are positions in that log."""
 
     def stay_quiet(self, until: float) -> None:
         """Has no stream taken before that moment of the monotonic clock."""

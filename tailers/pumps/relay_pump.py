@@ -107,7 +107,7 @@ class RelayPump:
             await self._count()
             rows = await self.source.take(self._options.batch, self.config.window.bytes, sorted(self._waiting))
         items, refused = self._items(rows)
-        places = [*items]
+        places, tokens = [*items], {row.place: row.token for row in rows}
         kinds = [item.kind for item in items.values()]
         plan = step([kind.function for kind in kinds], [item.key for item in items.values()], registered)
         self._waiting.update(sorted(plan.unknown)[: max(0, MOST_UNKNOWN - len(self._waiting))])
@@ -122,7 +122,7 @@ class RelayPump:
                 refused |= never
             with self._at_source():
                 if stored:
-                    await self.source.remove(stored)
+                    await self.source.remove({place: tokens[place] for place in stored})
                 if refused:
                     await self.source.set_aside(refused)
         finally:

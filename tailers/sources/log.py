@@ -8,6 +8,7 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...model.errors import ConfigError
 from ...model.replay import tailer_of
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.log.log import Log, Records
@@ -56,6 +57,8 @@ class LogSource:
         self._next = {int(name): position for name, position in positions.items()}
         self._lost.clear()
         await self._discover()
+        for number in self._next.keys() - (await self._log.bounds(self._stream)).keys():
+            self._refuse_another_log(number, 0)
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
         if self._closed.is_set():
@@ -102,6 +105,19 @@ class LogSource:
         for number, bounds in (await self._log.bounds(self._stream)).items():
             if self._next.setdefault(number, bounds.start) < bounds.start:
                 self._passed_over(number, bounds.start)
+            self._refuse_another_log(number, bounds.end)
+
+    def _refuse_another_log(self, number: int, end: int) -> None:
+        """Raises ConfigError where the log ends before what was read of it: it was begun anew, or lost its end. What is
+        appended next would get positions that the checkpoint has passed, and never run."""
+        position = self._next[number]
+        if self.keeps and position > end:
+            self._closed.set()
+            raise ConfigError(
+                f"the stream {self._stream!r}, partition {number}, ends at position {end}, and was read up to "
+                f"{position}: this log is another one (its file was begun anew, or put back). Put the former one back; "
+                "or, to read this one from its start, give the tailer another `name`"
+            )
 
     def _passed_over(self, number: int, start: int) -> None:
         """Notes that the records below `start` were gone before they were read."""

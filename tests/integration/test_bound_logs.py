@@ -8,6 +8,7 @@ import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.model.errors import ConfigError
+from tailrace.stores.bindings import binding_of
 from tailrace.stores.node_id import node_id
 
 
@@ -20,10 +21,12 @@ async def test_a_log_that_another_node_has_bound_is_refused_as_often_as_it_is_as
     async with EmbeddedStores(tmp_path / "data") as stores:
         bound = {"log": other}
 
-        async def bind(what: str, node: str) -> str:
-            return bound.setdefault(what, node)
+        async def rebind(what: str, seen: str, text: str) -> str:
+            if bound.get(what, "") == seen:
+                bound[what] = text
+            return bound.get(what, "")
 
-        monkeypatch.setattr(stores.state.ground, "bind", bind)
+        monkeypatch.setattr(stores.state.ground, "rebind", rebind)
         # When a tailer is to read this node's log, and is wished for again
         for _ in range(2):
             # Then it is refused each time
@@ -32,4 +35,4 @@ async def test_a_log_that_another_node_has_bound_is_refused_as_often_as_it_is_as
         # And once the log is this node's it is not
         bound.clear()
         await stores.reads_log_now()
-        assert bound["log"] == node_id(tmp_path / "data")
+        assert binding_of(bound["log"]).node == node_id(tmp_path / "data")

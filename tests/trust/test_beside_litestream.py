@@ -56,8 +56,8 @@ class Replicator:
         assert self._process.stdout.readline() == "done\n"
 
     def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        with self._process:  # closes its pipes
+            self._process.kill()
 
 
 @pytest.fixture

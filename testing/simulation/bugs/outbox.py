@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from ....stores.outbox.item import item_of
+from ....stores.queue.admission import SUBMISSION_PREFIX
 from ....tailers.pumps import relay_pump as relay_
 from ....tailers.pumps.relay_pump import RelayPump
 from ..planting import Bug, bug, instead
@@ -17,7 +18,8 @@ def _a_row_goes_from_its_outbox_before_the_queue_has_it() -> Bug:
     real = RelayPump._submit
 
     async def submit(self: RelayPump, items: Any) -> Any:
-        await self.source.remove([*items])
+        tokens = {place: item.dedupe_key.removeprefix(SUBMISSION_PREFIX) for place, item in items.items()}
+        await self.source.remove(tokens)
         return await real(self, items)
 
     return instead(RelayPump, "_submit", submit)
@@ -30,7 +32,7 @@ def _a_row_that_is_carried_twice_is_two_workloads() -> Bug:
 
 @bug
 def _a_relay_removes_nothing() -> Bug:
-    async def remove(self: SimOutbox, places: Any) -> None:
+    async def remove(self: SimOutbox, rows: Any) -> None:
         """Leaves the rows there."""
 
     return instead(SimOutbox, "remove", remove)
