@@ -195,7 +195,7 @@ class EmbeddedStores:
         queues = {QUEUE_FILE: self.queue, WAITING_FILE: self.delay_queue}
         own = {name: each for name, each in queues.items() if isinstance(each, queue.SqliteQueue)}
         logs = [file for file in (self._log_file, self._delay_file) if file is not None]
-        return NotedHeights(outside, own, logs, self._state_file, self._were_set_back, self._clock)
+        return NotedHeights(outside, own, logs, self._state_file, self._were_set_back, self._clock, self.trusted)
 
     async def _were_set_back(self, names: Iterable[str]) -> None:
         """Holds hand-outs off when files were set back together with their stamp."""

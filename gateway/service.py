@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..model.metrics import Sample, samples, sorted_samples
+from ..stores.trusted_time import TrustedTime
 from ..wire.bounds import Endings
 from ..wire.callers import Tokens
 from ..wire.submissions import answer_submissions, new_name, possible
@@ -102,7 +103,8 @@ class GatewayService:
 
             self._callbacks = Callbacks(config.callbacks, queue, letters, clock, duties)
         subjects = Subjects(status.status, stores.schedules, dead, job_desk, replays)
-        self.acts = ActDesk(stores.control, control.known, subjects, config.act_retention, clock, duties)
+        trusted = stores.trusted or TrustedTime(clock)
+        self.acts = ActDesk(stores.control, control.known, subjects, config.act_retention, clock, trusted, duties)
         self.for_operators = {
             "acts": self.acts,
             "files": FileDesk(beside.files),
