@@ -66,11 +66,11 @@ class GatewayService:
         )
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
         items = ItemDesk(config, queue, clock, spooler, highest)
-        known = KnownTokens()
+        known, trusted = KnownTokens(), stores.trusted or TrustedTime(clock)
         self._issued = None if config.oidc is None else IssuedTokens(known, config.oidc, clock, duties)
         self.tokens: Tokens = self._issued or known
         control = ControlDesk(
-            stores.control, functions, clock, config.watchers, spool, duties, config.capacity, highest, known
+            stores.control, functions, clock, config.watchers, spool, duties, config.capacity, highest, known, trusted
         )
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties, stores.jobs)
         others = OtherMembers(stores.control, beside.member)
@@ -103,7 +103,6 @@ class GatewayService:
 
             self._callbacks = Callbacks(config.callbacks, queue, letters, clock, duties)
         subjects = Subjects(status.status, stores.schedules, dead, job_desk, replays)
-        trusted = stores.trusted or TrustedTime(clock)
         self.acts = ActDesk(stores.control, control.known, subjects, config.act_retention, clock, trusted, duties)
         self.for_operators = {
             "acts": self.acts,
