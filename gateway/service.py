@@ -116,7 +116,7 @@ class GatewayService:
             "replays": replays,
             "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control, others, stores.readers),
             "tokens": TokenDesk(stores.control, control.refresh, clock),
-            "usage": UsageDesk(stores.usage, clock),
+            "usage": UsageDesk(stores.usage, clock, trusted),
         }
 
         self._look_every = config.look_every
