@@ -158,7 +158,8 @@ class EmbeddedStores:
             await refuse_what_is_parked_in(self.data_dir.path / DELAY_FILE)
         if self._state_left:
             await refuse_what_rests_in(self.data_dir.path / STATE_FILE)
-        self._trusted.begin(fresh=not self._on_disk() and None not in (self._queue_file, self._state_file))
+        here = self._on_disk()
+        self._trusted.begin(fresh=not here and None not in (self._queue_file, self._state_file), here=here)
         moved = self._moved = self._stamp.moved()
         self._mark()
         for file in self._files():
