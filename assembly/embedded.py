@@ -152,9 +152,8 @@ class EmbeddedStores:
         )
         self.held_logs: dict[str, HeldLog] = {}  # write-ahead logs that somebody keeps from being begun anew, by file
         self._marks: dict[str, int] = {}
-        self._opened = self._stamped = False
         self._moved: Sequence[str] = ()  # files that were put back, until the wait for it is over
-        self._quiet_until = -math.inf
+        self._opened, self._stamped, self._quiet_until = False, False, -math.inf
 
     async def start(self) -> None:
         """Takes the data directory and opens the files. Raises the errors of DataDir and SqliteFile."""
@@ -167,7 +166,8 @@ class EmbeddedStores:
         if self._state_left:
             await refuse_what_rests_in(self.data_dir.path / STATE_FILE)
         self._stamp.refuse_gone()
-        self._trusted.begin(fresh=not self._on_disk() and None not in (self._queue_file, self._state_file))
+        here = self._on_disk()
+        self._trusted.begin(fresh=not here and None not in (self._queue_file, self._state_file), here=here)
         moved = self._moved = self._stamp.moved()
         self._mark()
         for file in self._files():
@@ -208,7 +208,7 @@ class EmbeddedStores:
         queues = {QUEUE_FILE: self.queue, WAITING_FILE: self.delay_queue}
         own = {name: each for name, each in queues.items() if isinstance(each, queue.SqliteQueue)}
         logs = [file for file in (self._log_file, self._delay_file) if file is not None]
-        return NotedHeights(outside, own, logs, self._state_file, self._were_set_back, self._clock)
+        return NotedHeights(outside, own, logs, self._state_file, self._were_set_back, self._clock, self.trusted)
 
     async def _were_set_back(self, names: Iterable[str]) -> None:
         """Holds hand-outs off when files were set back together with their stamp."""

@@ -27,6 +27,7 @@ def gateway_stores(stores: EmbeddedStores | RemoteStores, spool: SpoolFile | Non
         usage=stores.usage,
         jobs=stores.jobs,
         readers=LogReaders(stores.checkpoints),
+        trusted=stores.trusted,
         spool=None if spool is None else spool.spool,
     )
 
@@ -48,6 +49,7 @@ def tailers_environment(stores: EmbeddedStores | RemoteStores, clock: Clock = SY
         schedules=stores.schedules,
         control=stores.control,
         heights=stores.heights,
+        trusted=stores.trusted,
         clock=clock,
     )
 

@@ -16,6 +16,7 @@ from ..stores.remembered_heights import PERIOD, RememberedHeights
 from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.identity import log_height, state_height
 from ..stores.state.sqlite_restored import supersede
+from ..stores.trusted_time import TrustedTime
 
 #: The names by which the databases are asked (stores/heights.py), and their files.
 _FILES = {QUEUE: "queue.db", STATE: "state.db"}
@@ -36,8 +37,9 @@ class NotedHeights:
         state: SqliteFile | None,
         hold_off: Callable[[Iterable[str]], Awaitable[None]],
         clock: Clock,
+        trusted: TrustedTime,
     ) -> None:
-        self._outside, self._clock = outside, clock
+        self._outside, self._clock, self._trusted = outside, clock, trusted
         self._queues, self._logs, self._state = queues, tuple(logs), state
         self._hold_off, self._asking = hold_off, asyncio.Lock()
         self._opened: dict[str, Height] = {}
@@ -124,6 +126,6 @@ class NotedHeights:
             return
         heights = await self._now()
         if heights != self._noted or now:
-            await asyncio.to_thread(self._outside.write, heights, self._clock.wall())
+            await asyncio.to_thread(self._outside.write, heights, self._trusted.seconds())
             self._noted = heights
         self._noted_at = moment

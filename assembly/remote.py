@@ -23,6 +23,7 @@ from ..stores.remote import (
     RemoteTroubles,
     RemoteUsage,
 )
+from ..stores.trusted_time import TrustedTime
 
 
 class RemoteStores:
@@ -52,6 +53,13 @@ class RemoteStores:
         self.ledger = RemoteLedger(address)
         self.troubles = RemoteTroubles(address)
         self.usage = RemoteUsage(address)
+
+    @property
+    def trusted(self) -> TrustedTime:
+        """The time by which old things go that this process deletes: nothing is known of its clock at first."""
+        made = TrustedTime()
+        made.begin()
+        return made
 
     async def start(self) -> None:
         """Opens the log of the delay service where it is on a server of its own. Each client dials at its first

@@ -39,10 +39,14 @@ class ShownCertificate:
         self.peer = peer
         self._chain = chain
         self._led: tuple[bytes, bool] = (b"", False)  # to an authority of these, or not: worked out once
+        self._over = ""  # why it has ended: it stays ended though the clock is set back
 
     def ended(self, mine: Identity, now: float) -> str:
         """The reason why it is not taken any longer by a process with these files; empty: it is."""
-        return out_of_time(self.peer, now) or revoked(self.peer, mine.revoked) or self._astray(mine.authority)
+        if now >= self.peer.until:
+            self._over = out_of_time(self.peer, now)
+        why = self._over or out_of_time(self.peer, now)
+        return why or revoked(self.peer, mine.revoked) or self._astray(mine.authority)
 
     def _astray(self, authority: bytes) -> str:
         if not self._chain:

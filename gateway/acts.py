@@ -19,6 +19,7 @@ from ..model.act import MOST_ACTS, MOST_SHOWN, Act, bounded
 from ..model.errors import InvalidRequest, TailraceError, UserError
 from ..model.limits import Snapshot
 from ..stores.control.control import ActStore
+from ..stores.trusted_time import TrustedTime
 from ..wire.asker import Asker
 from .act_subjects import Subjects
 from .rules.act_pages import NOTHING, PAGES, Sum, page_sum, sum_text
@@ -61,7 +62,7 @@ class _Begun:
 
 class ActDesk:
     """Answers calls about acts (an ActPort), and records calls that are acts. `known`: the present gates, quotas and
-    tokens; `subjects`: all else; `retention`: seconds that an act is kept."""
+    tokens; `subjects`: all else; `retention`: seconds that an act is kept, by the `trusted` time."""
 
     def __init__(
         self,
@@ -70,9 +71,11 @@ class ActDesk:
         subjects: Subjects,
         retention: float,
         clock: Clock,
+        trusted: TrustedTime,
         duties: Duties,
     ) -> None:
         self._store = store
+        self._trusted = trusted
         self._known = known
         self._subjects = subjects
         self._retention = retention
@@ -204,7 +207,7 @@ class ActDesk:
     async def _tidy(self) -> None:
         while True:
             try:
-                more = await self._store.forget_acts(self._clock.wall() - self._retention, MOST_ACTS)
+                more = await self._store.forget_acts(self._trusted.seconds() - self._retention, MOST_ACTS)
             except TailraceError as error:
                 _LOG.warning("old acts are not forgotten yet: %s", error)
                 more = 0

@@ -29,6 +29,7 @@ from ..stores.control.control import Control
 from ..stores.control.rules.valid_snapshot import is_valid
 from ..stores.fleets import refuse_another
 from ..stores.spool.spool import RememberedFunctions
+from ..stores.trusted_time import TrustedTime
 from ..wire.callers import RIGHTS
 from ..wire.convert import function_from_wire, function_to_wire
 from ..wire.gateway_messages import snapshot_to_wire
@@ -37,6 +38,7 @@ from .argument_check import is_schema
 from .known_functions import KnownFunctions
 from .quota_plan import check_quotas, checked_quota, removals, reserved_slots, with_changes
 from .rules.confirmations import Confirmations
+from .rules.gate_ends import GateEnds
 from .rules.gate_to_resume import WHOLE, no_gate, too_narrow
 from .rules.highest_priority import HighestPriorities
 from .rules.tokens import KnownTokens
@@ -70,7 +72,9 @@ class ControlDesk:
         capacity: float = 0.0,
         highest: HighestPriorities | None = None,
         tokens: KnownTokens | None = None,
+        trusted: TrustedTime | None = None,
     ) -> None:
+        self._ends, self._trusted = GateEnds(), trusted or TrustedTime(clock)
         self._highest = HighestPriorities() if highest is None else highest
         self._tokens = tokens or KnownTokens()
         self._capacity = capacity
@@ -356,6 +360,7 @@ class ControlDesk:
         self._functions.replace(snapshot.functions)
         self._highest.replace(snapshot.quotas)
         self._tokens.replace(snapshot.tokens)
+        self._ends.see(snapshot.gates, self._clock.monotonic())
         if not self._closed:
             self._changed.set()
             self._changed = asyncio.Event()
@@ -364,10 +369,13 @@ class ControlDesk:
         away = False
         while True:
             try:
-                if self._until_end() <= 0:
-                    await self._control.end_gates()
-                before = self._snapshot.version
-                snapshot = await self._control.wait(before, min(WAIT, max(PAUSE, self._until_end())))
+                times = self._clock.wall(), self._trusted.seconds(), self._clock.monotonic()
+                if over := self._ends.over(self._snapshot.gates, *times):
+                    await self._control.end_gates(over)
+                for token in self._tokens.over(times[0]):  # for good: the clock may be set back before the next start
+                    await self._control.remove_token(token.name)
+                before, left = self._snapshot.version, self._ends.wait(self._snapshot.gates, *times)
+                snapshot = await self._control.wait(before, WAIT if left is None else min(WAIT, max(PAUSE, left)))
                 away = False
             except Unavailable as error:
                 if not away:
@@ -382,11 +390,6 @@ class ControlDesk:
             if snapshot is not None:
                 self._take(snapshot, before)
                 await self._remember()
-
-    def _until_end(self) -> float:
-        """Seconds until the next gate ends by itself. The store decides by its own clock, so any gateway may ask it."""
-        ends = [gate.until for gate in self._snapshot.gates if gate.until]
-        return min(ends) - self._clock.wall() if ends else WAIT
 
 
 def _check_texts(*texts: tuple[str, str]) -> None:

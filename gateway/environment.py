@@ -16,6 +16,7 @@ from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
 from ..stores.spool.spool import Spool
+from ..stores.trusted_time import TrustedTime
 from ..stores.usage.usage import Usage
 from .file_desk import FileControl
 from .overview import Parts, Troubles, no_parts, no_troubles
@@ -33,6 +34,7 @@ class GatewayStores:
     usage      amounts used, by the hour; None: this gateway keeps none
     jobs       trees of jobs; None: this gateway keeps none
     readers    the tailers that the platform's log waits for; None: unknown to this gateway
+    trusted    the time by which old things go; None: the clock's, as it was at the start and went on
     spool      submissions taken while the queue's store is away; None: they are refused then
     """
 
@@ -45,6 +47,7 @@ class GatewayStores:
     usage: Usage | None = None
     jobs: Jobs | None = None
     readers: LogReaders | None = None
+    trusted: TrustedTime | None = None
     spool: Spool | None = None
 
 

@@ -8,6 +8,7 @@ import base64
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -113,7 +114,10 @@ class IssuedTokens:
         if len(secret) > LONGEST or secret.count(".") != 2:
             raise InvalidRequest("the token is neither one of this platform nor a signed one (JWT)")
         known = self._good.get(name := hash_of(secret))
-        if known is not None and not self.ended(known, now):
+        if known is not None:
+            if why := self.ended(known, now):
+                self._good[name] = replace(known, until=0.0)  # it stays ended though the clock is set back
+                raise InvalidRequest(why)
             return known
         config = self._config
         found = token_of(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..model.metrics import Sample, samples, sorted_samples
+from ..stores.trusted_time import TrustedTime
 from ..wire.bounds import Endings
 from ..wire.callers import Tokens
 from ..wire.submissions import answer_submissions, new_name, possible
@@ -65,11 +66,11 @@ class GatewayService:
         )
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners, beside.troubles)
         items = ItemDesk(config, queue, clock, spooler, highest)
-        known = KnownTokens()
+        known, trusted = KnownTokens(), stores.trusted or TrustedTime(clock)
         self._issued = None if config.oidc is None else IssuedTokens(known, config.oidc, clock, duties)
         self.tokens: Tokens = self._issued or known
         control = ControlDesk(
-            stores.control, functions, clock, config.watchers, spool, duties, config.capacity, highest, known
+            stores.control, functions, clock, config.watchers, spool, duties, config.capacity, highest, known, trusted
         )
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties, stores.jobs)
         others = OtherMembers(stores.control, beside.member)
@@ -102,7 +103,7 @@ class GatewayService:
 
             self._callbacks = Callbacks(config.callbacks, queue, letters, clock, duties)
         subjects = Subjects(status.status, stores.schedules, dead, job_desk, replays)
-        self.acts = ActDesk(stores.control, control.known, subjects, config.act_retention, clock, duties)
+        self.acts = ActDesk(stores.control, control.known, subjects, config.act_retention, clock, trusted, duties)
         self.for_operators = {
             "acts": self.acts,
             "files": FileDesk(beside.files),
@@ -115,7 +116,7 @@ class GatewayService:
             "replays": replays,
             "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control, others, stores.readers),
             "tokens": TokenDesk(stores.control, control.refresh, clock),
-            "usage": UsageDesk(stores.usage, clock),
+            "usage": UsageDesk(stores.usage, clock, trusted),
         }
 
         self._look_every = config.look_every

@@ -17,6 +17,7 @@ from ..model.usage import (
     summed,
     sums_of,
 )
+from ..stores.trusted_time import TrustedTime
 from ..stores.usage.usage import Usage
 
 #: Hours of one question, characters of the names of a function's downstreams together.
@@ -24,11 +25,11 @@ MOST_HOURS, LONGEST = 24, 8_000
 
 
 class UsageDesk:
-    """Answers calls about usage (a UsagePort)."""
+    """Answers calls about usage (a UsagePort). Hours are old by the `trusted` time."""
 
-    def __init__(self, usage: Usage | None, clock: Clock) -> None:
+    def __init__(self, usage: Usage | None, clock: Clock, trusted: TrustedTime) -> None:
         self._usage = usage
-        self._clock = clock
+        self._clock, self._trusted = clock, trusted
 
     def _store(self) -> Usage:
         if self._usage is None:
@@ -45,7 +46,8 @@ class UsageDesk:
             raise InvalidRequest(f"a report of {len(report.rows)} rows: at most {REPORT_ROWS} are taken at once")
         now = int(self._clock.wall()) // HOUR
         rows = [_checked(row, now) for row in report.rows]
-        return await store.add(report._replace(rows=rows), now - KEPT_HOURS)
+        below = max(0, min(now, int(self._trusted.seconds()) // HOUR) - KEPT_HOURS)
+        return await store.add(report._replace(rows=rows), below)
 
     async def usage(
         self, since: int, until: int, by: list[str], function: str = "", tenant: str = "", downstream: str = ""

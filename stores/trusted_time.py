@@ -161,14 +161,16 @@ class TrustedTimes:
     def __init__(self, folder: Path, times: Mapping[str, TrustedTime], clock: Clock) -> None:
         self._path, self._times, self._clock = folder / NOTE, times, clock
         self._noted_at = -math.inf
+        self._told = set[str]()  # clocks of which operators are told though nothing is known of them
 
-    def begin(self, *, fresh: bool) -> None:
-        """Goes on from the notes of the last run. `fresh`: nothing is stored yet that a wrong clock could delete."""
+    def begin(self, *, fresh: bool, here: bool = True) -> None:
+        """Goes on from the notes of the last run. `fresh`: nothing is stored yet that a wrong clock could delete;
+        `here`: something is stored in this folder."""
         known = self._read()
         for name, each in self._times.items():
             if name in known or not fresh:
                 each.begin(*known.get(name, ()))
-        self._noted_at = -math.inf
+        self._noted_at, self._told = -math.inf, {HOST} if here else set()
 
     def _read(self) -> dict[str, tuple[str, Trusted]]:
         try:
@@ -190,7 +192,7 @@ class TrustedTimes:
         self._noted_at = moment
 
     def troubles(self) -> list[Trouble]:
-        """The troubles for operators while deletions wait. A server that is new to this node is none: nobody can tell
-        how long it has been there."""
-        found = [(each.is_new and name != HOST, each.trouble(name)) for name, each in self._times.items()]
-        return [trouble for is_new, trouble in found if trouble is not None and not is_new]
+        """The troubles for operators while deletions wait. A clock that is new to this node is none: nobody can tell
+        how long there has been something to delete."""
+        found = [each.trouble(name) for name, each in self._times.items() if name in self._told or not each.is_new]
+        return [trouble for trouble in found if trouble is not None]

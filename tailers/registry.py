@@ -23,6 +23,7 @@ from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
 from ..stores.segments.segments import Segments
+from ..stores.trusted_time import TrustedTime
 
 GROUP = "tailrace.sources"
 
@@ -41,7 +42,7 @@ EXTRAS = {"redis_stream": "redis"}
 class Environment:
     """The stores of this process, embedded or remote. `delay_log` holds the delay service's streams (None: they are in
     `log`); `schedules`, `heights` and `control`, which has the registry of functions, may be None; `tailer` is the name
-    of the tailer that is being built."""
+    of the tailer that is being built; `trusted` is the time by which old things go."""
 
     queue: Queue
     log: Log
@@ -59,6 +60,7 @@ class Environment:
     schedules: Schedules | None = None
     control: Control | None = None
     heights: Heights | None = None
+    trusted: TrustedTime | None = None
 
     @property
     def due_log(self) -> Log:

@@ -79,8 +79,8 @@ class Control(TokenStore, ActStore, MemberStore, Protocol):
         """Sets a gate, in place of one for the same function, collection, tenant, downstream or tailer; the action
         `resume` removes it. Returns the version."""
 
-    async def end_gates(self) -> int:
-        """Removes the gates whose end has come, by the clock of the store; returns the version."""
+    async def end_gates(self, over: Sequence[Gate] = ()) -> int:
+        """Removes these gates, where they are still the ones of these versions; returns the version."""
 
     async def put_quotas(self, change: QuotaChange, expected: int) -> int:
         """Replaces all quotas, if they are still those of version `expected`. The new ones are kept among the last

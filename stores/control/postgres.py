@@ -20,12 +20,12 @@ from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
 from ...model.limits import KEPT_CHANGES, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
 from ...model.member import ORDERS_KEPT, FleetMember, MemberOrder
 from ...model.token import Token, token_from_text, token_to_text
-from ..postgres.arrays import shown, texts
+from ..postgres.arrays import numbers, shown, texts
 from ..postgres.schema import PostgresSchema
 from ..postgres.watch import ChangeWatch
 
 _GATE = "SELECT version, changed FROM S.control_gate(%s, %s::text, %s::float8)"
-_END_GATES = "SELECT version, changed FROM S.control_end_gates()"
+_END_GATES = "SELECT version, changed FROM S.control_end_gates(%s::text[], %s::bigint[])"
 _QUOTAS = "SELECT version, changed FROM S.control_quotas(%s::bigint, %s, %s, %s::float8, %s, %s::bigint)"
 _CHANGES = "SELECT version, who, why, at, quotas FROM S.quota_changes ORDER BY version DESC"
 _REGISTER = "SELECT version, changed FROM S.control_register(%s::text[], %s::text[])"
@@ -103,8 +103,9 @@ class PostgresControl:
         text = None if gate.action == "resume" else gate_to_text(gate)
         return await self._change(_GATE, (gate_name(gate), text, gate.until), "a gate")
 
-    async def end_gates(self) -> int:
-        return await self._change(_END_GATES, (), "gates")
+    async def end_gates(self, over: Sequence[Gate] = ()) -> int:
+        told = texts([gate_name(gate) for gate in over]), numbers([gate.version for gate in over])
+        return await self._change(_END_GATES, told, "gates")
 
     async def put_quotas(self, change: QuotaChange, expected: int) -> int:
         at = change.at or self._clock.wall()

@@ -153,21 +153,16 @@ return 1
 """)
 #: KEYS: orders. ARGV: id.
 _ORDER = reads("return redis.call('HGET', KEYS[1], ARGV[1]) or ''")
-#: Gates end by the clock of the server.
+#: ARGV: fields of gates, and the version of each. Those go that are still of these versions.
 _END_GATES = settles(
     _CHANGE
     + """
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-local ended = {}
-local held = redis.call('HGETALL', KEYS[3])
-for at = 1, #held, 2 do
-  local ok, gate = pcall(cjson.decode, string.match(held[at + 1], '^%S+ (.*)$'))
-  local till = ok and type(gate) == 'table' and gate['until']
-  if type(till) == 'number' and till > 0 and till <= now then ended[#ended + 1] = held[at] end
+local ended = 0
+for at = 1, #ARGV, 2 do
+  local held = redis.call('HGET', KEYS[3], ARGV[at])
+  if held and string.match(held, '^%S+') == ARGV[at + 1] then ended = ended + redis.call('HDEL', KEYS[3], ARGV[at]) end
 end
-for _, field in ipairs(ended) do redis.call('HDEL', KEYS[3], field) end
-return change(#ended > 0)
+return change(ended > 0)
 """
 )
 #: ARGV: fields and values.
@@ -266,13 +261,14 @@ class RedisControl:
         return found
 
     async def put_gate(self, gate: Gate) -> int:
-        field = packed(*(gate.key if any(gate.key[2:]) else gate.key[:2]))
+        field = _field(gate)
         text = gate_to_text(dataclasses.replace(gate, since=gate.since or self._clock.wall()))
         told = [] if gate.action == "resume" else [text]
         return int(await self._server.run(_PUT, self._gate_keys, field, *told, about="control"))
 
-    async def end_gates(self) -> int:
-        return int(await self._server.run(_END_GATES, self._gate_keys, about="control"))
+    async def end_gates(self, over: Sequence[Gate] = ()) -> int:
+        told = [part for gate in over for part in (_field(gate), str(gate.version))]
+        return int(await self._server.run(_END_GATES, self._gate_keys, *told, about="control"))
 
     async def put_quotas(self, change: QuotaChange, expected: int) -> int:
         text = quotas_to_text(change.quotas)
@@ -356,3 +352,8 @@ def _gate(text: bytes) -> Gate:
     if told.startswith(b"["):  # of before gates had more than a function and a collection
         return dataclasses.replace(Gate(*json.loads(told)), version=int(version))
     return gate_from_text(told, int(version))
+
+
+def _field(gate: Gate) -> bytes:
+    """The field of a gate in the hash of gates."""
+    return packed(*(gate.key if any(gate.key[2:]) else gate.key[:2]))

@@ -152,10 +152,11 @@ class SqliteControl:
 
         return await self._change(put)
 
-    async def end_gates(self) -> int:
+    async def end_gates(self, over: Sequence[Gate] = ()) -> int:
         def put(connection: sqlite3.Connection) -> bool:
-            ended = "DELETE FROM gates_by_name WHERE until > 0 AND until <= ?"
-            return connection.execute(ended, (self._clock.wall(),)).rowcount > 0
+            rows = [(gate_name(gate), gate.version) for gate in over]
+            ended = "DELETE FROM gates_by_name WHERE name = ? AND version = ?"
+            return connection.executemany(ended, rows).rowcount > 0
 
         return await self._change(put)
 

@@ -21,8 +21,10 @@ from ...model.errors import ConfigError, NotConnected, TailraceError
 from ...model.schedule import KEEP, MOST_SCHEDULES, Overlap, Schedule, ScheduledRun, ScheduleRow
 from ...model.workload import Headers
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
+from ...stores.queue.lease_clock import was_set
 from ...stores.schedules.firing import firing, set_back
 from ...stores.schedules.schedules import Runs, Schedules
+from ...stores.trusted_time import TrustedTime
 from ..registry import Environment
 from .wait_or_closed import wait_or_closed
 
@@ -30,7 +32,8 @@ from .wait_or_closed import wait_or_closed
 ONLY = "0"
 #: The ticker looks at least this often, seconds: it finds changes by other processes then.
 LOOK_EVERY = 1.0
-#: Seconds between two looks for schedules that were decided by a clock that was ahead; the first is at the start.
+#: Seconds between two looks for schedules that were decided by a clock that was ahead, another host's perhaps; the
+#: first is at the start.
 LOOK_BACK_EVERY = 300.0
 #: Schedules fired between two looks at the clock.
 AT_ONCE = 256
@@ -60,6 +63,12 @@ class Ticker:
         self._told: set[int] = set()
         self._away = ""
         self._looked_back = -LOOK_BACK_EVERY
+        self._ahead, self._at = self._clocks()
+
+    def _clocks(self) -> tuple[int, int]:
+        """µs by which the wall clock is ahead of the monotonic one, and µs of that one."""
+        at = int(self._clock.monotonic() * 1e6)
+        return int(self._clock.wall() * 1e6) - at, at
 
     async def run(self) -> None:
         """Ticks for ever. A store that is away is looked at again, and missed runs are caught up with; any other error
@@ -91,8 +100,11 @@ class Ticker:
 
     async def look_back(self) -> None:
         """Sets back to now the schedules that were decided up to a time far ahead, by a clock that has been set since
-        or by another host's clock. Otherwise they would be silent until then."""
-        if self._clock.monotonic() < self._looked_back + LOOK_BACK_EVERY:
+        or by another host's clock. Otherwise they would be silent until then. Looks at once where this host's clock was
+        set back, else now and then."""
+        ahead, at = self._clocks()
+        set_back_now = was_set(self._ahead, ahead, at - self._at) < 0
+        if not set_back_now and self._clock.monotonic() < self._looked_back + LOOK_BACK_EVERY:
             return
         now = self._clock.wall()
         for row in await self._schedules.list(MOST_SCHEDULES):
@@ -103,6 +115,7 @@ class Ticker:
                     ahead=round(row.decided - now),
                 )
         self._looked_back = self._clock.monotonic()
+        self._ahead, self._at = ahead, at
 
     async def _fire(self, row: ScheduleRow, now: float) -> bool:
         """Fires one schedule; returns whether there may be more of it to fire at once."""
@@ -127,9 +140,10 @@ class ScheduleSource:
 
     capabilities = Capabilities(delays=False)
 
-    def __init__(self, schedules: Schedules, clock: Clock) -> None:
+    def __init__(self, schedules: Schedules, clock: Clock, trusted: TrustedTime | None = None) -> None:
         self._schedules = schedules
         self._clock = clock
+        self._trusted = trusted or TrustedTime(clock)
         self._ticker = Ticker(schedules, clock)
         self._next = 0
         self._closed = asyncio.Event()
@@ -188,7 +202,7 @@ class ScheduleSource:
         now = self._clock.monotonic()
         if now >= self._trimmed_at + TRIM_EVERY or not self._trimmed_at:
             self._trimmed_at = now
-            await self._schedules.trim(position, self._clock.wall() - KEEP)
+            await self._schedules.trim(position, self._trusted.seconds() - KEEP)
 
     async def close(self) -> None:
         self._closed.set()
@@ -234,7 +248,7 @@ def build(options: ScheduleOptions, environment: Environment) -> ScheduleSource:
     """The source over this process's schedules. Raises ConfigError where it has none."""
     if environment.schedules is None:
         raise ConfigError("source.kind: this process has no store of schedules")
-    return ScheduleSource(environment.schedules, environment.clock)
+    return ScheduleSource(environment.schedules, environment.clock, environment.trusted)
 
 
 KIND = SourceKind(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ...model.errors import StaleFence
 from ...stores.checkpoints.checkpoints import MOST, Checkpoints, Ending, Mark
+from ...stores.log.readers import KnownTailer, LogReaders
 from .bench import MODEL, StoreBench, StoreLaws
 
 partitions = st.sampled_from(["0", "1", "ü"])
@@ -40,6 +41,29 @@ class CheckpointLaws(StoreLaws[Checkpoints]):
     async def test_a_new_source_has_no_marks(self, store: StoreBench[Checkpoints]) -> None:
         assert await store.engine.load("s") == {}
         assert await store.engine.open("s", 1) == {}
+
+    async def test_tailers_of_the_log_are_known_until_they_are_forgotten(self, store: StoreBench[Checkpoints]) -> None:
+        # Given two tailers of the log, one of which has a checkpoint
+        readers = LogReaders(store.engine)
+        for tailer, stream in (("one", "orders/é"), ("two", "a b\nc"), ("one", "orders/é")):
+            await readers.note(tailer, stream)
+        await store.engine.open("one", 4)
+        await store.engine.commit("one", 4, {"0": Mark(9), "11": Mark(0)})
+        # Then both are known, and how far they are, also after a reopening
+        for _ in range(2):
+            found = sorted(await readers.readers())
+            assert found == [KnownTailer("one", "orders/é", {0: 9, 11: 0}), KnownTailer("two", "a b\nc", {})]
+            await store.reopen()
+            readers = LogReaders(store.engine)
+        # When one reads another stream, and the other one is forgotten, then that is known
+        await readers.note("two", "other")
+        assert await readers.forget("one") == "orders/é"
+        assert await readers.known() == {"two": "other"}
+        assert await store.engine.load("one") == {}
+        # And who comes back is known again
+        await readers.note("one", "orders/é")
+        await readers.note("two", "a b\nc")
+        assert await readers.known() == {"one": "orders/é", "two": "a b\nc"}
 
     async def test_what_is_forgotten_is_gone_and_older_epochs_write_nothing_all_the_same(
         self, store: StoreBench[Checkpoints]

@@ -102,18 +102,26 @@ class ControlLaws(ActLaws, MemberLaws):
             await store.engine.put_gate(replace(gate, action="resume"))
         assert (await store.engine.snapshot()).gates == gates[:1]
 
-    async def test_a_gate_ends_by_the_clock_of_the_store_as_a_new_version(self, store: StoreBench[Control]) -> None:
-        # Given gates that end never, in a century, and long ago
+    async def test_a_gate_that_is_over_ends_as_a_new_version_unless_another_one_is_there(
+        self, store: StoreBench[Control]
+    ) -> None:
+        # Given gates of which one is over, and one was set again meanwhile
         kept = [Gate("f", "", "pause", since=1.0), Gate("f", "c", "pause", since=1.0, until=4e9)]
         for gate in kept:
             await store.engine.put_gate(gate)
-        made = await store.engine.put_gate(Gate("g", "", "drop", "ann", "only today", 1.0, until=2.0))
-        # When gates end
-        version = await store.engine.end_gates()
-        # Then the one whose end has come is gone, which whoever waits hears of, and nothing more comes of it
+        over = Gate("g", "", "drop", "ann", "only today", 1.0, until=2.0)
+        for gate in (over, replace(over, function="h")):
+            await store.engine.put_gate(gate)
+        known = [gate for gate in (await store.engine.snapshot()).gates if gate.until == 2.0]
+        again = replace(over, function="h", until=3.0)
+        made = await store.engine.put_gate(again)
+        # When both end as they were known
+        version = await store.engine.end_gates(known)
+        # Then the first one is gone, which whoever waits hears of, and nothing more comes of it
         found = await store.engine.wait(made, SOON)
-        assert found is not None and (found.version, found.gates) == (version, kept)
+        assert found is not None and (found.version, found.gates) == (version, [*kept, again])
         assert version > made
+        assert await store.engine.end_gates(known) == version
         assert await store.engine.end_gates() == version
 
     async def test_quotas_are_replaced_whole_and_each_version_is_kept(self, store: StoreBench[Control]) -> None:

@@ -116,3 +116,22 @@ class JobsEndingLaws:
         while await engine.sweep():
             pass
         assert await engine.jobs.show(paused.id) is None
+
+    async def test_a_clock_that_is_set_forward_for_a_moment_makes_no_job_old(self, engine: JobsEngine) -> None:
+        # Given a job that is complete, and one that is open
+        done, open_ = tree_of(job("a"), id="done"), tree_of(job("a"), id="open")
+        for tree in (done, open_):
+            await make(engine, tree)
+            await fill(engine, tree, b"1")
+        await engine.jobs.seal(done.id, "a")
+        await work(engine, done, lambda name, payload: b"2")
+        assert (await shown(engine, done)).state == "complete"
+        # When the clock is months ahead while the store is swept, and right again
+        engine.jump(100 * DAY)
+        for _ in range(3):
+            await engine.sweep()
+            await engine.pass_time(5)
+        engine.jump(-100 * DAY)
+        await engine.sweep()
+        # Then both are there as they were
+        assert [(await shown(engine, each)).state for each in (done, open_)] == ["complete", "running"]

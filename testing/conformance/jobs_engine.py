@@ -38,6 +38,9 @@ class JobsEngine(Protocol):
     async def pass_time(self, seconds: float) -> None:
         """Moves the store's clock by `seconds`."""
 
+    def jump(self, seconds: float) -> None:
+        """Sets the store's wall clock forward, or back."""
+
     async def reopen(self) -> None:
         """Closes the store and opens it again over what it kept."""
 

@@ -50,6 +50,9 @@ class Engine:
     async def pass_time(self, seconds: float) -> None:
         self._clock.advance(seconds)
 
+    def jump(self, seconds: float) -> None:
+        self._clock.jump(seconds)
+
     async def reopen(self) -> None:
         await self.close()
         self._file = self._make()

@@ -1,8 +1,10 @@
 """A tailer of the log that is forgotten over the gateway: the retention waits for it no more."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from scenes import commands
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import gateway_stores
@@ -58,7 +60,14 @@ async def test_a_tailer_that_runs_nowhere_is_forgotten_with_its_checkpoint_and_t
             for unknown in ("former", "liver"):
                 with pytest.raises(InvalidRequest, match=f"no tailer '{unknown}' of the log is known"):
                     await operator.forget_tailer(ForgetTailer(unknown))
-            # And one that comes back is known again
+            # And one that comes back is known again, until somebody says so on the command line
             await readers.note("former", "orders")
             assert await readers.known() == {"former": "orders", "live": "orders"}
+            words = ("tailer", "forget", "former", "--why", "gone", "--gateway", gateway.address)
+            said = await asyncio.to_thread(commands.tailrace, *words, check=True)
+            assert said.stdout == "former: forgotten; the retention of orders waits for it no more\n"
+            assert await readers.known() == {"live": "orders"}
+            again = await asyncio.to_thread(commands.tailrace, *words)
+            assert again.returncode != 0 and "no tailer 'former' of the log is known" in again.stderr
+            assert "Traceback" not in again.stderr
         await gateway.stop()

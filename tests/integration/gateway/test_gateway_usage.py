@@ -128,3 +128,21 @@ async def test_a_report_that_nobody_answered_is_told_again_and_the_last_one_when
         assert done == [1, 2]
         assert [row.items for row in await stores.usage.of_hour(NOW)] == [2]
         await running.stop()
+
+
+async def test_a_clock_that_is_ahead_for_a_moment_makes_no_hour_old(tmp_path: Path) -> None:
+    clock = ManualClock(wall=NOW * HOUR + 60.0)
+    async with EmbeddedStores(tmp_path, clock=clock) as stores:
+        running = GatewayServer(CONFIG, gateway_stores(stores), clock=clock)
+        await running.start()
+        async with GatewayClient(running.address) as client:
+            # Given usage of an hour
+            assert await client.tell_usage(UsageReport("s", 1, [UsageRow(NOW, "f", "", "", 1, 1)]))
+            # When more of it is told while the clock is a year ahead, and when it is right again
+            clock.jump(366 * 24.0 * HOUR)
+            assert await client.tell_usage(UsageReport("s", 2, [UsageRow(NOW, "f", "", "", 2, 2)]))
+            clock.jump(-366 * 24.0 * HOUR)
+            # Then all of it is there
+            [row] = await client.usage(NOW, NOW + 1, ["function"])
+            assert row.items == 3
+        await running.stop()

@@ -44,6 +44,9 @@ class Engine:
     async def pass_time(self, seconds: float) -> None:
         self._clock.advance(seconds)
 
+    def jump(self, seconds: float) -> None:
+        self._clock.jump(seconds)
+
     async def reopen(self) -> None:
         await self._file.close()
         await self._there.close()

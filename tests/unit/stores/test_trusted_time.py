@@ -144,3 +144,19 @@ def test_time_is_never_ahead_while_the_clock_is_set_sooner_than_it_is_believed(s
         trusted = looked(trusted, wall, monotonic)
         # Then the trusted time is at most the real one
         assert trusted.time <= min(real, wall)
+
+
+def test_a_clock_that_is_new_to_an_empty_folder_worries_nobody(tmp_path: Path) -> None:
+    clock = ManualClock()
+    trusted = TrustedTime(clock, boot=lambda: "one")
+    noted = TrustedTimes(tmp_path, {"this host": trusted}, clock)
+    # Given stores that rest on servers, and a folder without any
+    noted.begin(fresh=False, here=False)
+    assert trusted.seconds() == 0.0
+    assert noted.troubles() == []
+    # When the clock was believed once, then operators are told when it is set
+    clock.advance(6 * HOUR)
+    assert trusted.seconds() == clock.wall()
+    clock.jump(8 * DAY)
+    trusted.seconds()
+    assert len(noted.troubles()) == 1
