@@ -280,9 +280,9 @@ class ExecutorProcess:
                 send(self.pid, number)
 
     def hears_nothing(self, now: float, longest: float) -> bool:
-        """Looks at its pulse. True: it has been silent for `longest` seconds, and a renewal waits to be heard."""
-        silent = self.silence.look(self.board.last_pulse(), now)
-        return silent > longest and self.timer > self._watch.armed(self._page)
+        """Looks at its pulse. True: it is silent, by its own doing, and its timer is about to ring."""
+        silent = self.silence.look(self.board.last_pulse(), now) > longest  # it has none in a simulation
+        return silent and self.silence.is_to_end(longest, self._watch.armed(self._page), self.timer, now)
 
     def kill_unexplained(self, what: str = "") -> None:
         """Ends the process now because something in it hangs and nobody can tell which item: all that run in it are

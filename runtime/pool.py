@@ -32,6 +32,8 @@ KEPT_IDLE = 5.0
 #: One in so many processes of suspects starts at a time, two at least (by default one per processor). Starting keeps a
 #: processor busy: if more did, all of them would be ready later, and so would the one that runs everything else.
 STARTING = 4
+#: Processes in a row that did not come to load the functions, after which that is told.
+IN_A_ROW = 3
 #: Seconds after which an item comes again that was handed back since no process can load its function.
 HANDED_BACK = 1.0
 #: Seconds that processes of a pool that ends get to export their last spans.
@@ -76,6 +78,7 @@ class Pool:
         self._fresh = fresh
         self._process = process
         self._restarts = Restarts(setup.slots)
+        self._begun = fresh  # its first processes were ready
         self._stopping = False
         self._starting: set[asyncio.Task[None]] = set()
         self._unborn = 0  # of these, how many have no executor yet
@@ -96,6 +99,7 @@ class Pool:
                 raise UserError(f"pool {self.name!r}: {self.failure}")
             self._changed.clear()
             await self._changed.wait()
+        self._begun = True
 
     async def stop(self, why: str) -> None:
         """Ends all processes and waits until they are reaped."""
@@ -148,6 +152,8 @@ class Pool:
                 self.executors.remove(executor)
                 executor.close()
             self._spawn(self._restarts.not_started())
+            if self._begun and self._restarts.in_a_row >= IN_A_ROW:
+                self._cannot_load(f"its processes cannot be started: {error or type(error).__name__}")
         else:
             self._loop.call_later(self._load_limit, self._end_unready, executor)
 
@@ -199,7 +205,7 @@ class Pool:
             meant = bool(ended and executor.ready)  # one that could not load was ended too, and the next one cannot
             self.deaths += not meant
             pause = self._restarts.died(meant=meant, lived=lived, runs=executor.runs)
-            if self._restarts.in_a_row >= 3 and not executor.ready and not self.failure:
+            if self._restarts.in_a_row >= IN_A_ROW and not executor.ready and not self.failure:
                 modules = ", ".join(self.setup.modules)
                 self._cannot_load(f"its process {cause(death.code)} while it loaded {modules}")
             if not executor.retiring:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 import time
@@ -23,8 +22,9 @@ from ..wire.v1 import gateway_pb2_grpc
 
 LOG = logging.getLogger("tailrace.runtime")
 DEADLINE = 5.0
-#: Seconds between two looks whether functions cannot be loaded, and between two reports while they cannot.
-LOOK, AGAIN = 1.0, 60.0
+#: Seconds between two looks whether functions cannot be loaded, and between two reports while they cannot; seconds
+#: until the next try after one that the gateway did not take.
+LOOK, AGAIN, NEXT_TRY = 1.0, 60.0, 10.0
 
 
 def version_word(spec: FunctionSpec) -> str:
@@ -57,13 +57,17 @@ async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> 
 async def tell_failures(address: str, worker: str, failing: Callable[[], str]) -> None:
     """Tells the gateway, for its alerts, why this worker cannot run its functions, while that is so, and once when it
     can again. A gateway that is away hears it the next time."""
-    told, tell_at = "", 0.0
+    told, again_at = "", 0.0
     while True:
         await asyncio.sleep(LOOK)
         why, now = failing(), time.monotonic()
-        if why == told and (not why or now < tell_at):
+        if why == told and (not why or now < again_at):
             continue
-        with contextlib.suppress(TailraceError):
+        try:
             async with GatewayClient(address) as client:
                 await client.tell_failure(f"worker {worker}", why, 0)
-            told, tell_at = why, now + AGAIN
+        except TailraceError as error:
+            LOG.debug("the gateway was not told that functions cannot be loaded: %s", error)
+            await asyncio.sleep(NEXT_TRY)
+        else:
+            told, again_at = why, now + AGAIN

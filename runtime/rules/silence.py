@@ -16,8 +16,8 @@ LOOKS = 4
 
 
 def longest(sizes: LeaseSizes) -> float:
-    """Seconds of silence after which an executor is ended: less than is left of any lease that is renewed at each
-    heartbeat, by the two looks that it may take to notice."""
+    """Seconds of silence that an executor may have: less than is left of any lease that is renewed at each heartbeat,
+    by the two looks that it may take to notice."""
     return sizes.granted_to_worker - sizes.heartbeat * (1 + 2 / LOOKS)
 
 
@@ -43,6 +43,11 @@ class Silence:
             passed = min(passed, max(0.0, now - pulse)) if pulse else 0.0
         self.seconds += passed
         return self.seconds
+
+    def is_to_end(self, longest: float, armed: float, renewed: float, now: float) -> bool:
+        """Whether to end the process: it has been silent for `longest` seconds and has not heard of a lease that was
+        `renewed` beyond what its timer is armed to (0: it is not), which rings within two looks."""
+        return self.seconds > longest and renewed > armed and armed - now < 2 * self._pause
 
     def is_own_doing(self, armed: float, renewed: float, when: float) -> bool:
         """Whether a process that its timer ended at `when`, armed to `armed`, did not hear in time of a lease that was

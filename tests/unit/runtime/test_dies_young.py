@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended, Flight, Kind
+from tailrace.runtime.batch import AssignedFlight
 from tailrace.runtime.executors import ExecutorProcess
 from tailrace.runtime.frames import ExecutorSetup
 from tailrace.runtime.guard_memory import WatchPages
-from tailrace.runtime.pool import Pool
+from tailrace.runtime.pool import HANDED_BACK, Pool
 from tailrace.runtime.reports import Reports
 
 #: Starts executors whose program ends at once; each is reaped while another one of its sockets is given to the loop.
@@ -96,6 +99,49 @@ async def test_one_that_cannot_be_spoken_to_is_ended_and_replaced(
     # Then another one is there in its place, and its own end was told as any other
     assert "Too many open files" in caplog.text
     assert (len(pool.executors), pool.deaths, failed) == (1, 1, [])
+    await pool.stop("the test is over")
+    watch.close()
+
+
+async def test_a_pool_whose_processes_cannot_be_started_keeps_no_item_and_has_no_places_until_they_can(
+    tmp_path: Path,
+) -> None:
+    # Given a pool of one process, on a machine that can start no other one just now
+    watch, ends, told = WatchPages.create(), dict[int, Ended](), asyncio.Event()
+    broken = False
+
+    def starts(*given: Any, **named: Any) -> ExecutorProcess:
+        if broken:
+            raise OSError(11, "Resource temporarily unavailable")
+        return ExecutorProcess(*given, **named, watch=watch)
+
+    def ended(succeeded: list[int], others: dict[int, Ended]) -> None:
+        ends.update(others)
+
+    module = tmp_path / "works.py"
+    module.write_text("import tailrace\n\n\n@tailrace.function\ndef works() -> None: ...\n")
+    setup = ExecutorSetup([str(module)], sys.path, ["works"], 2, 1, 1 << 20, 5.0, 30.0)
+    reports = Reports(lambda keys: 100.0, ended, never, never, told.set)
+    pool = Pool("default", setup, 1, reports, load_limit=60.0, process=starts)
+    await pool.start()
+    assert pool.places() == (2, 2)
+    # When its process ends, and an item waits for the next one
+    broken = True
+    (executor,) = pool.executors
+    executor.kill_unexplained()
+    await executor.dead.wait()
+    pool.place(AssignedFlight(1, Flight(1, 1, [Kind("works")], ["a"], [b""], [1]), [1]), 0, 1)
+    await told.wait()
+    # Then it goes back with the reason, as does what comes later, and there are no places
+    pool.place(AssignedFlight(1, Flight(2, 2, [Kind("works")], ["b"], [b""], [1]), [1]), 0, 1)
+    assert [end.outcome for end in ends.values()] == [Outcome.HELD, Outcome.HELD]
+    assert all("cannot be started" in end.reason and end.after == HANDED_BACK for end in ends.values())
+    assert pool.places() == (0, 0)
+    # And when one can be started, the places are there again
+    told.clear()
+    broken = False
+    await told.wait()
+    assert (pool.places(), pool.failure) == ((2, 2), "")
     await pool.stop("the test is over")
     watch.close()
 

@@ -44,3 +44,37 @@ async def test_each_new_reason_is_logged_and_a_refusal_is_an_error(
     assert [level for level, _ in told] == [logging.WARNING, logging.ERROR]
     assert "functions of worker w1 are not registered yet" in told[0][1]
     assert "charge: no such pool" in told[1][1]
+
+
+async def test_a_gateway_is_told_why_functions_cannot_be_loaded_and_when_they_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given a gateway that is away for the first report
+    failing, told = ["tasks.py:1: SyntaxError"], asyncio.Queue[tuple[str, str, int]]()
+    away = [Unavailable("away")]
+
+    class Gateway:
+        def __init__(self, address: str) -> None: ...
+
+        async def __aenter__(self) -> Gateway:
+            return self
+
+        async def __aexit__(self, *_: object) -> None: ...
+
+        async def tell_failure(self, part: str, why: str, times: int) -> None:
+            if away:
+                raise away.pop()
+            told.put_nowait((part, why, times))
+
+    monkeypatch.setattr(registration, "GatewayClient", Gateway)
+    monkeypatch.setattr(registration, "LOOK", 0.001)
+    monkeypatch.setattr(registration, "NEXT_TRY", 0.001)
+    telling = asyncio.create_task(registration.tell_failures("h:1", "w1", lambda: failing[0]))
+    # When the functions of a worker cannot be loaded, then it is told
+    assert await told.get() == ("worker w1", "tasks.py:1: SyntaxError", 0)
+    # And when they can, that is told as well, once
+    failing[0] = ""
+    assert await told.get() == ("worker w1", "", 0)
+    await asyncio.sleep(0.01)
+    assert told.empty()
+    telling.cancel()

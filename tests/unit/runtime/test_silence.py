@@ -58,3 +58,16 @@ def test_a_timer_that_rang_although_the_lease_was_renewed_is_the_executors_own_d
     assert not silence.is_own_doing(armed=18.0, renewed=18.0, when=18.1)
     # And one that had a pulse until then heard what there was to hear
     assert not watched(until=18.0, pulse=17.5).is_own_doing(armed=18.0, renewed=27.0, when=18.1)
+
+
+def test_what_hears_of_no_renewal_is_ended_when_its_timer_is_about_to_ring() -> None:
+    # Given an executor that has heard nothing for 10.5 s
+    silence = watched(until=20.5, pulse=10.0)
+    # Then it is ended at the last looks before its timer rings, and not before that
+    assert silence.is_to_end(10.0, armed=22.0, renewed=30.0, now=20.5)
+    assert not silence.is_to_end(10.0, armed=25.0, renewed=30.0, now=20.5)
+    # And at once where it has not heard of the items in it at all
+    assert silence.is_to_end(10.0, armed=0.0, renewed=30.0, now=20.5)
+    # And not where nobody renewed its lease, nor where it may be silent for longer
+    assert not silence.is_to_end(10.0, armed=22.0, renewed=22.0, now=20.5)
+    assert not silence.is_to_end(11.0, armed=22.0, renewed=30.0, now=20.5)
