@@ -395,4 +395,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path:  # `python -m` puts the folder first in which it is started
+        sys.path.append(sys.path.pop(0))
     main()

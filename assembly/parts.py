@@ -6,6 +6,7 @@ place that knows every folder.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ..runtime.config import WorkerConfig
     from ..runtime.guard_handle import Guarding
 
+_LOG = logging.getLogger("tailrace.runtime")
 #: Seconds after which a part that is not ready has failed; a worker has more, beside what its modules may take to load.
 READY_WITHIN, READY_BESIDES = 60.0, 30.0
 #: Seconds that a worker waits to be ready until the gateway knows its functions; one that is away is not waited for.
@@ -157,11 +159,16 @@ class WorkerSettings(PartSettings, frozen=True, kw_only=True, tag="worker"):
         return 2 * self.configured.load_limit + READY_BESIDES
 
     def build(self, guard: Guarding | None = None) -> Part:
-        from ..runtime.loader import load_functions
+        from ..runtime.loader import load_functions, shadows
         from ..runtime.worker import Worker
 
         config = self.configured
         loaded, sizes = load_functions(self.modules), self.directory.lease_sizes(self.heartbeat)
+        if found := shadows(self.modules):
+            _LOG.warning(
+                "%s: named like modules of Python's standard library, and not imported in their place; rename them",
+                ", ".join(map(str, found)),
+            )
 
         def make(before: Worker | None) -> Worker:
             within = REGISTERED_WITHIN

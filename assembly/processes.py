@@ -122,7 +122,7 @@ def _launched(
         ours.callback(os.close, ready)
         text = json.dumps({**told, "lifeline": lifeline_read, "ready": ready_write})
         process = subprocess.Popen(
-            [*within, sys.executable, "-m", "tailrace.assembly.child", text],
+            [*within, sys.executable, "-P", "-m", "tailrace.assembly.child", text],
             pass_fds=(lifeline_read, ready_write),
             stdin=subprocess.DEVNULL,
             stderr=stderr,

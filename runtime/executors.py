@@ -171,7 +171,7 @@ class ExecutorProcess:
         try:
             self._page, mark = self._watch.take()
             arguments = [*fds, self.board.fd, cells, self._watch.fd, self._page]
-            command = [sys.executable, "-m", "tailrace.runtime.executor_main", *map(str, arguments)]
+            command = [sys.executable, "-P", "-m", "tailrace.runtime.executor_main", *map(str, arguments)]
             environment = {**os.environ, VARIABLE: mark}
             if self._pid_namespace:
                 command = pid_namespace_command.inside(command)

@@ -73,20 +73,58 @@ def _load(spec: str) -> tuple[ModuleType, str]:
     is_file = target.endswith(".py") or os.sep in target
     if is_file and not Path(target).is_file():
         raise UserError(f"{spec!r}: there is no file {Path(target).resolve()}")
-    _see(str(Path(target).resolve().parent) if is_file else str(Path.cwd()))
+    folder = _folder(target)
+    _see(str(folder))
     try:
-        return (_import_file(spec, Path(target)) if is_file else importlib.import_module(target)), name
+        module = _import_file(spec, Path(target)) if is_file else importlib.import_module(target)
     except ModuleNotFoundError as error:
         if not is_file and error.name is not None and (target == error.name or target.startswith(f"{error.name}.")):
             raise UserError(
                 f"there is no module {target!r} (looked in {Path.cwd()} and on sys.path); "
                 "name a module as import does, or a file as path/to/file.py"
             ) from None
-        raise _failed(spec, error) from error
+        raise _failed(spec, error, folder) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise _failed(spec, error) from error
+        raise _failed(spec, error, folder) from error
+    if not is_file:
+        _is_theirs(spec, target.partition(".")[0], folder)
+    return module, name
+
+
+def _is_theirs(spec: str, top: str, folder: Path) -> None:
+    """Raises UserError where a module of this name in the folder is not the one that was imported."""
+    file = next((file for file in (folder / f"{top}.py", folder / top / "__init__.py") if file.is_file()), None)
+    found = getattr(sys.modules.get(top), "__file__", None)
+    if file is None or (found is not None and Path(found).resolve() == file.resolve()):
+        return
+    whose = "of Python's standard library" if top in sys.stdlib_module_names else f"at {found}"
+    raise UserError(
+        f"{spec!r} is the module {whose}, and not {file}, since a folder of functions comes last on Python's path: "
+        "rename the file, or name it by its path"
+    )
+
+
+def shadows(modules: Sequence[str]) -> list[Path]:
+    """The files beside these modules that bear the name of a module of Python's standard library: an import of that
+    name means Python's."""
+    folders = dict.fromkeys(_folder(_split(spec)[0]) for spec in modules)
+    return [file for folder in folders for file in _shadows(folder)]
+
+
+def _folder(target: str) -> Path:
+    is_file = target.endswith(".py") or os.sep in target
+    return Path(target).resolve().parent if is_file else Path.cwd()
+
+
+def _shadows(folder: Path) -> list[Path]:
+    try:
+        found = [*folder.glob("*.py"), *folder.glob("*/__init__.py")]
+    except OSError:
+        return []
+    names = sys.stdlib_module_names
+    return sorted(file for file in found if (file.parent.name if file.stem == "__init__" else file.stem) in names)
 
 
 def _import_file(spec: str, path: Path) -> ModuleType:
@@ -112,12 +150,18 @@ def _import_file(spec: str, path: Path) -> ModuleType:
     return module
 
 
-def _failed(spec: str, error: BaseException) -> TailraceError:
+def _failed(spec: str, error: BaseException, folder: Path) -> TailraceError:
     if isinstance(error, SyntaxError):
         where = f"{error.filename}:{error.lineno}"
         return UserError(f"{spec!r} cannot be imported: {where}: {type(error).__name__}: {error.msg}")
     text = plain(error, 300).strip().partition("\n")[0]
     kind = DeclarationError if isinstance(error, DeclarationError) else UserError
+    for file in _shadows(folder) if isinstance(error, ImportError | AttributeError) else ():
+        name = file.parent.name if file.stem == "__init__" else file.stem
+        if f"'{name}'" in text:
+            text += (
+                f". {file} bears the name of a module of Python's standard library, which is the one meant: rename it"
+            )
     return kind(f"{spec!r} cannot be imported: {_line(error.__traceback__)}{type(error).__name__}: {text}")
 
 
@@ -135,8 +179,9 @@ def _line(trace: TracebackType | None) -> str:
 
 
 def _see(folder: str) -> None:
+    """Makes the modules of a folder importable, none of which takes the place of Python's or of an installed one."""
     if folder not in sys.path:
-        sys.path.insert(0, folder)
+        sys.path.append(folder)
 
 
 def _split(spec: str) -> tuple[str, str]:

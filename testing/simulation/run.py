@@ -134,7 +134,7 @@ def _order(options: SimulateOptions, seeds: list[int], *, small: bool = False, t
 
 def _command(order: StoryOrder) -> list[str]:
     text = msgspec.json.encode(order).decode()
-    return [sys.executable, "-m", "tailrace.testing.simulation.child", text]
+    return [sys.executable, "-P", "-m", "tailrace.testing.simulation.child", text]
 
 
 async def told(order: StoryOrder, take: Callable[[Verdict], None]) -> None:
