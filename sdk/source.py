@@ -233,6 +233,14 @@ class ResultSource(Protocol):
         """Settles like `settle`. The answer also has the items that failed, as no item can be made of their results."""
 
 
+@runtime_checkable
+class ReorderingSource(Protocol):
+    """A QueueSource that can have one item go before others, for a retry that is to be the probe of a function."""
+
+    async def put_first(self, id: str, before: float) -> None:
+        """Has a waiting item go before all that were due at that time or later (wall clock). Harmless for another."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceKind:
     """A kind of source as the registry knows it.

@@ -23,7 +23,7 @@ from ...model.errors import TailraceError, Unavailable
 from ...model.lease import counts_of_claim, wait_for_source
 from ...model.outcome import Outcome
 from ...model.workload import FLIGHT_ITEMS, Ended, Flight, ref
-from ...sdk.source import QueueSource
+from ...sdk.source import QueueSource, ReorderingSource
 from ..counts import TailerCounts
 from ..departures.durable import unless_refused
 from ..departures.queue_settlements import QueueSettlements
@@ -32,7 +32,8 @@ from ..resources import Setup
 from ..rules.credit import Credit
 from ..rules.hand_back import spaced
 from ..rules.pieces import PIECE_BYTES
-from ..rules.settlement import Family, History
+from ..rules.retry_probes import RetryProbes
+from ..rules.settlement import Action, Family, History
 from ..session import Renewal
 from .pump import Pump
 
@@ -68,6 +69,7 @@ class QueuePump(Pump):
         self._claim_failed: BaseException | None = None
         self._renewed = self.clock.monotonic()  # when everything was renewed last
         self._stranded: list[tuple[float, HandOut]] = []  # of lost sessions: returned at that time
+        self._retries = RetryProbes()
         self._read_wake, self._strand_wake = self.new_wake(), asyncio.Event()
         self._settling = QueueSettlements(setup, source, self._settled, self._fails)
 
@@ -136,6 +138,9 @@ class QueuePump(Pump):
         hand this tailer its own items anew. Raises Unavailable when the store is away."""
         if self.clock.monotonic() - self._renewed > self.sizes.source - self.sizes.heartbeat:
             await self._renew_all()
+        if (clogs := self.session.credit.clogs) and isinstance(self.source, ReorderingSource):
+            for id, before in self._retries.next(clogs.keys(), self.clock.monotonic()):
+                await self.source.put_first(id, before)
         ask = partial(self.source.lease, demand, wait_for_source(self.sizes), LEASE_WAIT)
         return await self.connecting(ask, self._reopen)
 
@@ -163,6 +168,8 @@ class QueuePump(Pump):
             wants_result=self.config.results or bool(leased.jobs),
             dues=leased.dues,
         )
+        if (clogs := self.session.credit.clogs) and leased.dues and leased.kinds[0].function in clogs:
+            self._retries.probed(leased.kinds[0].function, leased.dues[0])
         for extra in leased.extras.values():
             extra.alone = extra.alone or extra.crashes > 0
         self._settling.claimed(flight)
@@ -210,6 +217,8 @@ class QueuePump(Pump):
                 kind.function, ended, Family.QUEUE, history, most=out.place.max_failures.get(index, 0)
             )
             self._settling.end(out, index, settlement, ended)
+            if settlement.action is Action.RETURN and settlement.failed and ended.outcome == Outcome.RETRY:
+                self._retries.failed(kind.function, id_, now + settlement.delay)
         out.release((index,))
 
     def _settled(self, items: int, size: int, dead: int) -> None:

@@ -14,7 +14,7 @@ from ...foundation.config import Name
 from ...model.claim import Leased, Renewed, ResultSettlement, Settle, State
 from ...model.demand import Demand
 from ...sdk.source import Capabilities, SourceKind
-from ...stores.queue.queue import Queue
+from ...stores.queue.queue import Queue, Reschedule
 from ..registry import Environment
 
 #: The most due items of one lane that are counted at each heartbeat.
@@ -85,6 +85,10 @@ class QueueStoreSource:
     async def due(self) -> dict[str, int]:
         due = await self._queue.due(MOST_DUE)
         return due if self._all else {name: count for name, count in due.items() if self._options.takes(name)}
+
+    async def put_first(self, id: str, before: float) -> None:
+        """Has a waiting item go before all that were due at that time or later (wall clock)."""
+        await self._queue.reschedule([Reschedule(id, max(1e-6, before - 1e-3))])
 
     async def close(self) -> None:
         """Does nothing: the store belongs to the process, and stays open."""

@@ -14,7 +14,7 @@ from tailrace.model.claim import Leased, Settle, State
 from tailrace.model.dead_letter import EVERY, DeadLetter, LetterFilter
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.errors import Overloaded, Unavailable
-from tailrace.model.redrive import token
+from tailrace.model.redrive import STREAM_ORIGIN, token
 from tailrace.model.workload import Kind
 from tailrace.stores.queue.admission import SUBMISSION_PREFIX
 from tailrace.stores.queue.queue import NewItem
@@ -95,10 +95,10 @@ async def test_a_redriven_letter_is_a_fresh_workload_and_a_second_death_tells_bo
     await stores.dead_letters.add([FULL])
     # When it is redriven
     [row] = await redrive_all(operator)
-    # Then it waits in the queue, attempts anew, everything else as it was; and the letter is gone
+    # Then it waits in the queue, attempts anew, with its origin, everything else as it was; and the letter is gone
     leased = await claim(stores)
     assert (leased.ids, leased.kinds, leased.payloads, leased.attempts) == ([row.workload], [FULL.kind], [b"{}"], [1])
-    assert (leased.extras[0].key, leased.extras[0].headers) == ("k", (("h", "v"),))
+    assert (leased.extras[0].key, leased.extras[0].headers) == ("k", (("h", "v"), (STREAM_ORIGIN, FULL.id)))
     assert await stores.dead_letters.count() == 0
     # When it dies again, its letter names the origin, the first death and the number of redrives
     died = replace(FULL, id=row.workload, tailer="queue", partition="", position=-1, reason="worse", died_at=9.0)
