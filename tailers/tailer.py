@@ -224,7 +224,10 @@ class Tailer:
         pump = self._pump
         if pump is None:
             raise NotConnected(f"the tailer {self.config.name!r} does not run: {self._failure or 'it is stopped'}")
-        return pump.audits(partition, span)
+        found = pump.audits(partition, span)
+        if self._failure and not found:
+            raise NotConnected(f"the tailer {self.config.name!r} does not run: {self._failure}")
+        return found
 
     @property
     def _mend(self) -> str:

@@ -64,7 +64,7 @@ class PythonTopicAdmin:
         group is dead, and has no members; a member of the old protocol would be given a part of its partitions."""
         where = self._admin._manager.run(self._admin._find_coordinator_ids, [group])[group]
         for one in self._admin.list_groups(broker_ids=[where]):
-            if one["group_id"] == group and one.get("group_type", "classic") not in ("classic", "unknown", ""):
+            if one["group_id"] == group and (one.get("group_type") or "classic").lower() != "classic":
                 return [] if one["group_state"] in ("Empty", "Dead") else [UNNAMED]
         return []
 

@@ -87,7 +87,7 @@ class KafkaLives:
             if known is None:
                 first = {} if await self._was_read(name, topic.partitions) else await starts(name, topic.partitions)
                 await self._note_topic(name, TopicLife(id, cluster, starts=first))
-            elif not known.id:
+            elif not known.id and id:
                 await self._note_topic(name, known._replace(id=id, cluster=cluster))
             elif is_another(known, id):
                 await self._another(name, known, id, topic.partitions)
