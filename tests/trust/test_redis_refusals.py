@@ -26,7 +26,7 @@ def test_parameters_of_a_url_that_the_product_relies_on_are_refused_by_name(own_
         f'delay_log: {{engine: redis, url: "{url}?socket_timeout=1"}}\n'
     )
     # When a node starts, then it names each of them, and what to write instead
-    told = commands.tailrace("node", "--config", str(tmp_path), "--data", str(tmp_path / "data"), timeout=20)
+    told = commands.tailrace("node", "--config", str(tmp_path), "--data", str(tmp_path / "data"), timeout=40)
     assert told.returncode
     for words in ("decode_responses", "protocol", "socket_timeout", "`timeout`"):
         assert words in told.stderr, told.stderr
