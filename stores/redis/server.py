@@ -23,6 +23,8 @@ from .options import RedisOptions, RedisStoreOptions
 
 #: Text of uvloop's RuntimeError for a write to a connection that was lost a moment ago; redis-py lets it pass.
 _LOST = "the handler is closed"
+#: Words of a refusal for want of rights inside of a script, which bears no code.
+_IN_A_SCRIPT = "The user executing the script"
 #: Errors of a call that the server did not answer as it should.
 _FAILURES = (errors.RedisError, OSError, RuntimeError)
 
@@ -282,7 +284,7 @@ def explained(error: Exception, server: str, about: str = "", words: str = "") -
             raise error
         error = ConnectionResetError("the connection was lost")
     said = str(error).strip() or type(error).__name__
-    code = said.partition(" ")[0]
+    code = "NOPERM" if _IN_A_SCRIPT in said else said.partition(" ")[0]
     case = next(case for case in _CASES if isinstance(error, case.types) or code in case.codes)
     what = f"{server}, {about}" if about else server
     return case.instead(case.words.format(server=server, what=what, said=said, words=words))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 import redis
 from scenes import commands
 
+import tailrace
 from tailrace.assembly.platform import Platform
 from tailrace.wire.gateway import GatewayClient
 
@@ -24,11 +26,39 @@ def test_parameters_of_a_url_that_the_product_relies_on_are_refused_by_name(own_
         f'delay_log: {{engine: redis, url: "{url}?socket_timeout=1"}}\n'
     )
     # When a node starts, then it names each of them, and what to write instead
-    told = commands.tailrace("node", "--config", str(tmp_path), "--data", str(tmp_path / "data"), timeout=20)
+    told = commands.tailrace("node", "--config", str(tmp_path), "--data", str(tmp_path / "data"), timeout=40)
     assert told.returncode
     for words in ("decode_responses", "protocol", "socket_timeout", "`timeout`"):
         assert words in told.stderr, told.stderr
     assert "Traceback" not in told.stderr
+
+
+async def test_the_rights_that_the_page_names_are_enough(own_redis, tmp_path: Path) -> None:
+    # Given a user with the rights that docs/redis.md names for a state and a delay log
+    server = own_redis()
+    page = (Path(tailrace.__file__).parent / "docs" / "redis.md").read_text()
+    named = re.search(r"`ACL SETUSER node on >… ([^`]*)`", page)
+    rights = named[1] if named else "~{tailrace}:* +@read +@write +@scripting +info +ping +config|get"  # as it was
+    with redis.Redis(port=server.port) as client:
+        client.execute_command("ACL", "SETUSER", "node", "on", ">secret", *rights.split())
+    url = f"redis://node:secret@127.0.0.1:{server.port}/0"
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "stores.yaml").write_text(
+        "".join(f'{store}: {{engine: redis, url: "{url}"}}\n' for store in ("state", "delay_log"))
+    )
+    platform = Platform(tmp_path / "data", config=tmp_path / "config", heartbeat=0.3)
+    try:
+        await platform.start()
+        with redis.Redis(port=server.port) as client:
+            async with GatewayClient(platform.gateway_address) as gateway:
+                # When a node works with it, then it is refused nothing
+                refused = client.execute_command("ACL", "LOG")
+                assert not refused, refused
+                assert (await gateway.overview()).alerts == []
+            assert client.execute_command("ACL", "LOG") == []
+            assert client.exists("tailrace:{log}") and client.exists("{tailrace}:state:home")
+    finally:
+        await platform.stop()
 
 
 async def test_a_key_that_a_user_may_not_touch_is_named(own_redis, tmp_path: Path) -> None:

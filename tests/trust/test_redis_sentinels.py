@@ -142,7 +142,7 @@ async def test_addresses_of_sentinels_that_are_written_as_servers_say_what_to_wr
         platform_on(folder, f'url: "{url}"')
         # When a node starts, then it says what to write instead, without a traceback
         told = await asyncio.to_thread(
-            commands.tailrace, "node", "--config", str(folder / "config"), "--data", str(folder / "data"), timeout=20
+            commands.tailrace, "node", "--config", str(folder / "config"), "--data", str(folder / "data"), timeout=40
         )
         assert told.returncode and words in told.stderr and "Traceback" not in told.stderr, told.stderr
 

@@ -69,6 +69,14 @@ async def test_a_store_that_is_known_to_be_away_is_not_asked_by_each_submission(
     assert door.queue.asked - asked < 50
 
 
+async def test_the_warning_has_its_reason_also_where_the_store_only_does_not_answer(opened: Opened, caplog) -> None:
+    door = await opened(store_patience=0.05)
+    door.queue.trouble = "hangs"
+    await door.client.submit("add", a=0)
+    [told] = [each.getMessage() for each in caplog.records if "submissions are spooled" in each.getMessage()]
+    assert told.endswith(": it did not answer in time")
+
+
 async def test_what_cannot_be_is_refused_without_the_store(opened: Opened) -> None:
     door = await opened()
     door.queue.trouble = "away"

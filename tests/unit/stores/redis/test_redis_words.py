@@ -17,6 +17,7 @@ from tailrace.stores.redis.server import explained
         (exceptions.AuthenticationError("WRONGPASS invalid username-password pair"), NotConnected, "password"),
         (exceptions.ResponseError("NOAUTH Authentication required."), NotConnected, "password"),
         (exceptions.NoPermissionError("this user has no permissions to run 'xrange'"), NotConnected, "ACL SETUSER"),
+        (exceptions.ResponseError("The user executing the script can't run this command"), NotConnected, "ACL SETUSER"),
         (exceptions.ResponseError("WRONGTYPE Operation against a key"), NotConnected, "key of a stream"),
         (exceptions.OutOfMemoryError("command not allowed"), StoreFull, "maxmemory"),
         (exceptions.ResponseError("OOM command not allowed when used memory > 'maxmemory'."), StoreFull, "maxmemory"),
