@@ -41,6 +41,7 @@ from ..stores.queue.sqlite import queue
 from ..stores.remembered_heights import RememberedHeights
 from ..stores.restored import Stamp
 from ..stores.revoked_tokens import RevokedTokens
+from ..stores.spool.spool import FILE as SPOOL_FILE
 from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch
 from ..stores.state import sqlite as state
@@ -145,7 +146,7 @@ class EmbeddedStores:
             own.on_death(functools.partial(self.duties.failed, f"the writer of {own.name}.db"))
         self._clock, self._quiet, self._run_dir = clock, wait_for_source(sizes), run_dir
         self._trusted = TrustedTimes(path, times, clock)
-        self._stamp = Stamp(path, [file.path.name for file in self._all_files()])
+        self._stamp = Stamp(path, [file.path.name for file in self._all_files()], [SPOOL_FILE])
         self.heights = self._heights_in(None if run_dir is None else RememberedHeights(run_dir, path))
         self._bindings = LogBindings(
             path, there.ground, config.state, {"log": self._log_file, "delay_log": self._delay_file}, clock

@@ -15,10 +15,9 @@ from ..gateway.server import GatewayServer
 from ..gateway.spooling import spool_rule
 from ..stores.data_dir import DataDir
 from ..stores.spool import sqlite as spool
+from ..stores.spool.spool import FILE as NAME
 from ..stores.sqlite.file import SqliteFile
 from ..stores.trusted_time import HOST, TrustedTime, TrustedTimes
-
-NAME = "spool.db"
 
 
 class SpoolFile:

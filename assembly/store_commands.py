@@ -91,10 +91,11 @@ def store_begin_anew(
     and hands nothing out for the lease of a source. A node refuses to start over such a file otherwise."""
     from ..stores.data_dir import DataDir
     from ..stores.restored import Stamp
+    from ..stores.spool.spool import FILE
     from .embedded import STAMPED
 
     with DataDir(data):
-        Stamp(data, STAMPED).begin_anew(file)
+        Stamp(data, STAMPED, [FILE]).begin_anew(file)
     terminal.say(f"{data / file}: the next run begins it anew; nothing is handed out for the lease of a source then")
 
 

@@ -44,11 +44,13 @@ def mark_of(file: Path) -> int:
 
 
 class Stamp:
-    """The stamp of files in one directory, which this process alone uses."""
+    """The stamp of files in one directory, which this process alone uses. `beside`: files of another store there, of
+    which it only knows that they are."""
 
-    def __init__(self, folder: Path, files: Sequence[str]) -> None:
+    def __init__(self, folder: Path, files: Sequence[str], beside: Sequence[str] = ()) -> None:
         self._path = folder / STAMP
         self._files = [folder / name for name in files]
+        self._beside = [folder / name for name in beside]
         self.names = tuple(files)
 
     def refuse_gone(self) -> None:
@@ -75,7 +77,8 @@ class Stamp:
         self._write({**known, name: []})
 
     def _is_gone(self, name: str) -> bool:
-        return name in self.names and self._how(name) != ""
+        ours = any(file.name == name for file in [*self._files, *self._beside])
+        return ours and self._how(name) != ""
 
     def _how(self, name: str) -> str:
         try:
@@ -134,6 +137,7 @@ class Stamp:
             inode = _NONE if file.name in moved else file.stat().st_ino
             mark = [marks[file.name]] if file.name in marks else known.get(file.name, [])[2:]
             noted[file.name] = [inode, changed(file), *mark]
+        noted |= {file.name: [file.stat().st_ino, None] for file in self._beside if file.exists()}
         self._write(noted)
 
     def _there(self) -> list[Path]:

@@ -15,6 +15,8 @@ from ...model.workload import Kind
 from ..queue.items import ItemContent, Reschedule
 from ..queue.queue import NewItem, Submitted
 
+#: The name of its file in a data directory.
+FILE = "spool.db"
 #: The beginning of a spooled workload's id; its id in the queue is known once it is there.
 PREFIX = "spool-"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,3 +64,26 @@ async def test_a_node_does_not_start_over_a_store_that_is_gone_until_somebody_me
     # And later runs start as ever
     async with node(tmp_path):
         pass
+
+
+@pytest.mark.trust(point=5)
+async def test_a_spool_that_is_gone_is_missed_like_a_store(
+    tmp_path: Path, postgres_server: str, postgres_schema: str
+) -> None:
+    # Given a node with a spool before its queue on a server, whose file is lost while it is stopped
+    config = tmp_path / "config"
+    config.mkdir()
+    there = {"engine": "postgres", "url": postgres_server, "schema": postgres_schema}
+    (config / "stores.yaml").write_text(json.dumps({"queue": there, "durability": "relaxed"}))
+    async with node(tmp_path, config):
+        pass
+    removed(tmp_path / "data" / "spool.db")
+    # When it is started, then it misses what was accepted into it, until somebody says that it is to begin anew
+    with pytest.raises(tailrace.TailraceError, match=r"spool\.db is missing, and the last run left a store there"):
+        async with node(tmp_path, config):
+            pass
+    said = commands.tailrace("store", "begin-anew", "spool.db", "--data", str(tmp_path / "data"))
+    assert said.returncode == 0, said.stderr
+    for _ in range(2):
+        async with node(tmp_path, config):
+            pass

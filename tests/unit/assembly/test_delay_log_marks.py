@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.assembly.delay_log_marks import DUE, forget_marks_of_another_log, log_name
-from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.assembly.embedded import STAMPED, EmbeddedStores
 from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.leadership import SOURCE
 from tailrace.delay_service.mover import Mover
@@ -70,10 +70,9 @@ async def test_a_log_that_lost_its_end_is_read_from_its_start(tmp_path: Path, so
         await stores.checkpoints.commit(source, 1, {partition: Mark(3)})
     async with EmbeddedStores(tmp_path) as stores:
         assert (await stores.checkpoints.load(source))[partition].position == 3
-    # When the file is one of before that, then it is not
-    for file in tmp_path.glob("delay.db*"):
-        file.unlink()
-    Stamp(tmp_path, ["delay.db"]).begin_anew("delay.db")
+    # When the file was lost, and is to begin anew, then it is not
+    (tmp_path / "delay.db").unlink()
+    Stamp(tmp_path, STAMPED).begin_anew("delay.db")
     async with EmbeddedStores(tmp_path) as stores:
         assert not await stores.checkpoints.load(source)
 
