@@ -365,15 +365,28 @@ class ControlDesk:
             self._changed.set()
             self._changed = asyncio.Event()
 
+    async def _end(self, wall: float, trusted: float, now: float) -> None:
+        """Ends the gates and tokens whose time is over. Tokens end for good: the clock may be set back before the next
+        start."""
+        try:
+            if over := self._ends.over(self._snapshot.gates, wall, trusted, now):
+                await self._control.end_gates(over)
+            for token in self._tokens.over(wall):
+                await self._control.remove_token(token.name)
+        except InvalidRequest as error:
+            if self._duties.ails("ending gates", str(error), now):
+                _LOG.warning(
+                    "gates and tokens do not end by themselves: %s (a store server of another version?)", error
+                )
+        else:
+            self._duties.well("ending gates")
+
     async def _follow(self) -> None:
         away = False
         while True:
             try:
                 times = self._clock.wall(), self._trusted.seconds(), self._clock.monotonic()
-                if over := self._ends.over(self._snapshot.gates, *times):
-                    await self._control.end_gates(over)
-                for token in self._tokens.over(times[0]):  # for good: the clock may be set back before the next start
-                    await self._control.remove_token(token.name)
+                await self._end(*times)
                 before, left = self._snapshot.version, self._ends.wait(self._snapshot.gates, *times)
                 snapshot = await self._control.wait(before, WAIT if left is None else min(WAIT, max(PAUSE, left)))
                 away = False
