@@ -171,7 +171,9 @@ class PostgresQueue:
         leased: Leased | None = None
         try:
             times = self._time(), int(self._clock.wall() * 1000)
-            ids, first, moment, found = await stored(self._rows, self._kinds, self._ids, items, times, claim)
+            ids, first, moment, found = await stored(
+                self._rows, self._kinds, self._ids, items, times, claim, self._config.key_rule
+            )
             taken = self._claiming.turned(found)
             if taker is not None and taken:
                 leased = await self._claiming.handed_out(taken, taker.seconds)
@@ -282,7 +284,7 @@ class PostgresQueue:
         return await statuses(self._read, self._kinds, self._kinds.look, ids)
 
     async def find(self, search: Search) -> Page:
-        return await find(self._read, self._kinds, search)
+        return await find(self._read, self._kinds, search, self._config.key_rule)
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         return await tries(self._read, ids)

@@ -153,7 +153,10 @@ class RedisQueue:
     async def _submitted(self, items: Sequence[NewItem]) -> tuple[Any, bool]:
         """Returns the answer of SUBMIT, and whether all due items were claimed in the same step for a lease that
         waits."""
-        rows, highest = new_rows(self._kinds, items), max(self._kinds.numbers[item.kind] for item in items)
+        rows, highest = (
+            new_rows(self._kinds, items, self._config.key_rule),
+            max(self._kinds.numbers[item.kind] for item in items),
+        )
         arguments = [*self._home.words, highest, self._config.max_waiting, *rows]
         await self._waiting.takers.ready(items)
         taker = self._waiting.takers.reserve(items) if self._quiet() <= 0 else None
@@ -252,7 +255,7 @@ class RedisQueue:
 
     async def find(self, search: Search) -> Page:
         await self._ground.ready()
-        return await find(self._server, self.base, self._kinds, search)
+        return await find(self._server, self.base, self._kinds, search, self._config.key_rule)
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         return await reports.tries(self._server, self.base, ids)
