@@ -48,6 +48,7 @@ class RemoteQueue(StoreClient):
     headers = remote(Queue.headers)
     tally = remote(Queue.tally)
     counts = remote(Queue.counts)
+    held = remote(Queue.held)
     due = remote(Queue.due)
     ageing = remote(Queue.ageing)
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import importlib.util
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from scenes.fleet import Fleet
 from scenes.token_door import Door
 
-from tailrace.model.errors import Conflict
+from tailrace import Call
+from tailrace.model.errors import Conflict, Overloaded
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.sdk.async_client import AsyncClient
+from tailrace.stores.config import StoresConfig
 from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.v1 import gateway_pb2 as pb
 
@@ -23,16 +30,24 @@ TENANTS = ("acme", "beta")
 pytestmark = pytest.mark.trust(point=12)
 
 
-@pytest.fixture
-async def stores(tmp_path: Path) -> AsyncIterator[Any]:
+@asynccontextmanager
+async def opened(folder: Path, **config: Any) -> AsyncIterator[Any]:
+    """Opens stores whose queue has this configuration."""
     spec = importlib.util.spec_from_file_location("gateway_process", GATEWAY)
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module: Any = importlib.util.module_from_spec(spec)
     sys.modules["gateway_process"] = module
     spec.loader.exec_module(module)
-    async with module.open_stores(tmp_path) as opened:
-        await opened.control.register([FunctionSpec("add")])
-        yield opened
+    module.SqliteQueue = partial(module.SqliteQueue, config=StoresConfig(**config))
+    async with module.open_stores(folder) as stores:
+        await stores.control.register([FunctionSpec("add")])
+        yield stores
+
+
+@pytest.fixture
+async def stores(tmp_path: Path) -> AsyncIterator[Any]:
+    async with opened(tmp_path) as found:
+        yield found
 
 
 @pytest.fixture
@@ -92,3 +107,77 @@ async def test_a_job_takes_no_other_tenants_key(door: Door) -> None:
                 # And another job of its own has not
                 with pytest.raises(Conflict, match="has the key '2026-11' already"):
                     await client.job("import", "add", tenant=tenant, key="2026-11").seal()
+
+
+# Rooms.
+
+
+@pytest.fixture
+async def small_stores(tmp_path: Path) -> AsyncIterator[Any]:
+    async with opened(tmp_path, max_waiting=400) as found:
+        yield found
+
+
+async def test_a_flood_of_one_tenant_leaves_room_in_the_queue(small_stores: Any) -> None:
+    gateway = small_stores.gateway()
+    await gateway.start()
+    try:
+        async with AsyncClient(gateway.address, timeout=1) as client:
+
+            async def put(count: int, tenant: str) -> None:
+                await client.submit_many([Call("add", a=each, tenant=tenant) for each in range(count)])
+
+            # Given a tenant that submits until it is refused
+            await put(250, "acme")
+            with pytest.raises(Overloaded, match="try again later"):
+                for _ in range(100):
+                    await put(2, "acme")
+                    await asyncio.sleep(0.05)
+            # When another one comes, and one without a tenant, then there is room for them
+            await put(20, "beta")
+            await put(20, "")
+    finally:
+        await gateway.stop()
+
+
+async def test_receivers_of_one_tenant_take_no_place_of_anothers_callbacks(stores: Any) -> None:
+    # Given a receiver that answers nobody but at one address
+    heard, let_go = asyncio.Event(), asyncio.Event()
+
+    async def silent(request: web.Request) -> web.Response:
+        await let_go.wait()
+        return web.Response()
+
+    async def quick(request: web.Request) -> web.Response:
+        heard.set()
+        return web.Response()
+
+    application = web.Application()
+    application.router.add_post("/silent", silent)
+    application.router.add_post("/quick", quick)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    callbacks = {"secrets": ["whsec_" + base64.b64encode(b"k" * 32).decode()], "allow": ["127.0.0.0/8"], "timeout": 60}
+    gateway = stores.gateway(callbacks=callbacks)
+    await gateway.start()
+    try:
+        async with AsyncClient(gateway.address) as client:
+
+            async def end(count: int, tenant: str, url: str) -> None:
+                calls = [Call("add", a=each, tenant=tenant, on_done=url) for each in range(count)]
+                for handle in await client.submit_many(calls):
+                    await handle.cancel()
+
+            # When many workloads of one tenant end, and then one of another
+            await end(40, "acme", f"{base}/silent")
+            await asyncio.sleep(1)  # they take what places they get
+            await end(1, "beta", f"{base}/quick")
+            # Then that one is told of soon
+            async with asyncio.timeout(10):
+                await heard.wait()
+    finally:
+        let_go.set()
+        await gateway.stop()
+        await runner.cleanup()

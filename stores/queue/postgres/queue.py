@@ -27,11 +27,12 @@ from ...postgres.arrays import numbers
 from ...postgres.hints import PostgresHints
 from ...postgres.server import explained
 from ..admission import check, check_changes
+from ..counts import Held
 from ..engines import QueueEngine
 from ..gates import ShutLanes
 from ..history import kept
 from ..ids import Ids, id_number, id_text
-from ..lifecycle import TERMINAL
+from ..lifecycle import LEASED, TERMINAL, WAITING
 from ..poller import Found, LookResult, Poller
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..shared_settlements import FEW, Succeeded, settlements
@@ -294,6 +295,14 @@ class PostgresQueue:
 
     async def counts(self) -> dict[str, int]:
         return await counts(self._read)
+
+    async def held(self) -> Held:
+        items = await self.counts()
+        live = sum(items[state.label] for state in WAITING | LEASED)
+        known = any(kind.tenant for kind in [*self._kinds.kinds.values()])
+        if live * 2 <= self._config.max_waiting or not known:
+            return Held(self._config.max_waiting, live, {})
+        return Held(self._config.max_waiting, live, dict(await self._read(call.HELD, (), "the room of tenants")))
 
     async def tally(self) -> Tally:
         return await tally(self._read)

@@ -26,8 +26,10 @@ from ...config import StoresConfig
 from ...redis.server import RedisServer
 from ..admission import check, check_changes
 from ..callback import refuse_callbacks
+from ..counts import Held
 from ..engines import QueueEngine
 from ..gates import ShutLanes
+from ..lifecycle import LEASED, WAITING
 from ..poller import Poller
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..shared_settlements import FEW, Succeeded, settlements
@@ -265,6 +267,13 @@ class RedisQueue:
 
     async def counts(self) -> dict[str, int]:
         return await reports.counts(self._server, self.base)
+
+    async def held(self) -> Held:
+        items, kinds = await self.counts(), dict(self._kinds.kinds)
+        live = sum(items[state.label] for state in WAITING | LEASED)
+        if live * 2 <= self._config.max_waiting or not any(kind.tenant for kind in kinds.values()):
+            return Held(self._config.max_waiting, live, {})
+        return Held(self._config.max_waiting, live, await reports.held(self._server, self.base, kinds))
 
     async def tally(self) -> Tally:
         return await reports.tally(self._server, self.base)

@@ -30,11 +30,12 @@ from ...sqlite.identity import note_height
 from ..admission import check, check_changes
 from ..ageing import folded
 from ..claim_yielding import ClaimYielding
+from ..counts import Held
 from ..gates import ShutLanes
 from ..history import ROW, kept
 from ..ids import first_id, id_number, id_text
 from ..lease_clock import STEP
-from ..lifecycle import TERMINAL
+from ..lifecycle import LEASED, TERMINAL, WAITING
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..search_bounds import keys_of, kinds_of, span
 from ..sweep_grace import SweepGrace
@@ -310,6 +311,13 @@ class SqliteQueue:
     async def counts(self) -> dict[str, int]:
         memory = self._opened()
         return {state.label: memory.counts[state] for state in State}
+
+    async def held(self) -> Held:
+        memory, most = self._opened(), self._config.max_waiting
+        live = sum(memory.counts[state] for state in WAITING | LEASED)
+        if live * 2 <= most or not any(kind.tenant for kind in [*memory.kinds.kinds.values()]):
+            return Held(most, live, {})
+        return Held(most, live, await self._file.read(reports.held))
 
     async def tally(self) -> Tally:
         memory = self._opened()

@@ -1,5 +1,5 @@
-"""Reads of items of a queue on SQLite, and of what is beside them: their status, attempts, headers, and results that did
-not fit."""
+"""Reads of items of a queue on SQLite, and of what is beside them: their status, attempts, headers, and results that
+did not fit."""
 
 from __future__ import annotations
 
@@ -37,6 +37,14 @@ def status(memory: Memory, id: str, row: Any, now: int, monotonic: int) -> Statu
         ended_at=(ended or 0) / 1e6,
         reason=reason or "",
         progress=progress or "",
+    )
+
+
+def held(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many items each tenant has that have not ended."""
+    live = "SELECT kind, count(*) AS n FROM tasks WHERE ended IS NULL GROUP BY kind"
+    return dict(
+        connection.execute(f"SELECT k.tenant, sum(l.n) FROM ({live}) AS l JOIN kinds AS k USING (kind) GROUP BY 1")
     )
 
 
