@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from ..postgres.arrays import blobs, texts
 from ..postgres.schema import PostgresSchema
+from .results import NO_TENANTS
 
-_PUT = "SELECT 1 FROM S.results_put(%s::bigint, %s::text[], %s::bytea[], %s::bigint)"
+_PUT = "SELECT 1 FROM S.results_put_of(%s::bigint, %s::text[], %s::bytea[], %s::text[], %s::bigint)"
 _SWEEP = "SELECT gone FROM S.results_sweep(%s::bigint, %s::bigint) AS gone"
 
 
@@ -28,10 +29,11 @@ class PostgresResults:
         self._max_bytes = max_bytes
         self._time = store_time
 
-    async def put(self, results: Mapping[str, bytes]) -> None:
+    async def put(self, results: Mapping[str, bytes], tenants: Mapping[str, str] = NO_TENANTS) -> None:
         if results:
             ids, values = texts(list(results)), blobs(list(results.values()))
-            await self._schema.write(_PUT, (self._time(), ids, values, self._max_bytes), "results")
+            whose = texts([tenants.get(id, "") for id in results])
+            await self._schema.write(_PUT, (self._time(), ids, values, whose, self._max_bytes), "results")
 
     async def get(self, id: str) -> bytes | None:
         rows = await self._schema.read(

@@ -1,4 +1,5 @@
-"""Results in SQLite, bounded by age and by bytes; the oldest go first, a few at each write."""
+"""Results in SQLite, bounded by age and by bytes; the oldest go first, a few at each write. Where there is no room,
+those of the tenant that has most."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Mapping
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..sqlite.file import SqliteFile
+from .results import NO_TENANTS
 
 #: Rows that one write may sweep away: a bound on the time that it holds the writer.
 SWEEP = 1000
@@ -18,6 +20,15 @@ CREATE TABLE IF NOT EXISTS results (
     time REAL NOT NULL,
     result BLOB NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS result_tenants ( -- whose a result is; of versions before there are none: nobody's
+    number INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS result_tenants_age ON result_tenants (tenant, number);
+CREATE TABLE IF NOT EXISTS result_rooms (
+    tenant TEXT PRIMARY KEY,
+    bytes INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS results_size (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     bytes INTEGER NOT NULL
@@ -27,7 +38,24 @@ CREATE TRIGGER IF NOT EXISTS results_added AFTER INSERT ON results
     BEGIN UPDATE results_size SET bytes = bytes + length(new.result); END;
 CREATE TRIGGER IF NOT EXISTS results_removed AFTER DELETE ON results
     BEGIN UPDATE results_size SET bytes = bytes - length(old.result); END;
+CREATE TRIGGER IF NOT EXISTS results_left AFTER DELETE ON results
+    BEGIN
+        UPDATE result_rooms SET bytes = bytes - length(old.result)
+            WHERE tenant = (SELECT tenant FROM result_tenants WHERE number = old.number);
+        DELETE FROM result_tenants WHERE number = old.number;
+    END;
 """
+#: Who has most bytes (empty: those without a tenant), and the oldest result of it.
+_MOST = (
+    "SELECT tenant FROM (SELECT tenant, bytes FROM result_rooms WHERE bytes > 0 UNION ALL"
+    " SELECT '', (SELECT bytes FROM results_size) - (SELECT coalesce(sum(bytes), 0) FROM result_rooms))"
+    " ORDER BY bytes DESC, tenant LIMIT 1"
+)
+_OLDEST_OF = "SELECT number FROM result_tenants WHERE tenant = ? ORDER BY number LIMIT 1"
+_OLDEST = (
+    "SELECT number FROM results AS r WHERE NOT EXISTS (SELECT 1 FROM result_tenants AS t WHERE t.number = r.number)"
+    " ORDER BY number LIMIT 1"
+)
 
 
 class SqliteResults:
@@ -46,13 +74,15 @@ class SqliteResults:
         self._retention = retention
         self._max_bytes = max_bytes
 
-    async def put(self, results: Mapping[str, bytes]) -> None:
+    async def put(self, results: Mapping[str, bytes], tenants: Mapping[str, str] = NO_TENANTS) -> None:
         now = self._clock.wall()
         rows = [(id, now, result) for id, result in results.items()]
 
         def keep(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM results WHERE id = ?", [(id,) for id in results])
             connection.executemany("INSERT INTO results (id, time, result) VALUES (?, ?, ?)", rows)
+            if tenants:
+                _note_tenants(connection, results, tenants)
             connection.execute(  # among the first rows only: just their number is in an index
                 "DELETE FROM results WHERE number IN (SELECT number FROM"
                 " (SELECT number, time FROM results ORDER BY number LIMIT ?) WHERE time < ?)",
@@ -60,8 +90,9 @@ class SqliteResults:
             )
             (size,) = connection.execute("SELECT bytes FROM results_size").fetchone()
             while size > self._max_bytes:
-                oldest = connection.execute("SELECT number FROM results ORDER BY number LIMIT 1").fetchone()
-                connection.execute("DELETE FROM results WHERE number = ?", oldest)
+                (whose,) = connection.execute(_MOST).fetchone()
+                oldest = connection.execute(_OLDEST_OF, (whose,)) if whose else connection.execute(_OLDEST)
+                connection.execute("DELETE FROM results WHERE number = ?", oldest.fetchone())
                 (size,) = connection.execute("SELECT bytes FROM results_size").fetchone()
 
         if rows:
@@ -75,3 +106,16 @@ class SqliteResults:
             return None if row is None else bytes(row[0])
 
         return await self._file.read(load)
+
+
+def _note_tenants(connection: sqlite3.Connection, results: Mapping[str, bytes], tenants: Mapping[str, str]) -> None:
+    """Notes whose results these are that were just stored."""
+    named = [(tenant, id) for id, tenant in tenants.items() if tenant and id in results]
+    connection.executemany(
+        "INSERT INTO result_tenants (number, tenant) SELECT number, ? FROM results WHERE id = ?", named
+    )
+    connection.executemany(
+        "INSERT INTO result_rooms VALUES (?, ?) ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes",
+        [(tenant, len(results[id])) for tenant, id in named],
+    )
+    connection.execute("DELETE FROM result_rooms WHERE bytes <= 0")

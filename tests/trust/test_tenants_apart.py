@@ -18,6 +18,7 @@ from scenes.fleet import Fleet
 from scenes.token_door import Door
 
 from tailrace import Call
+from tailrace.assembly.platform import Platform
 from tailrace.model.errors import Conflict, Overloaded
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.sdk.async_client import AsyncClient
@@ -181,3 +182,29 @@ async def test_receivers_of_one_tenant_take_no_place_of_anothers_callbacks(store
         let_go.set()
         await gateway.stop()
         await runner.cleanup()
+
+
+async def test_results_of_one_tenant_push_out_none_of_anothers(tmp_path: Path) -> None:
+    # Given a platform that keeps 100 kB of results
+    (tmp_path / "pages.py").write_text(
+        "import tailrace\n\n@tailrace.function(results=True)\n"
+        "async def page(size: int) -> str:\n    return 'x' * size\n"
+    )
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "stores.yaml").write_text("result_bytes: 100000\n")
+    platform = Platform(
+        tmp_path / "data", [str(tmp_path / "pages.py")], tmp_path / "configs", heartbeat=0.5, worker={"executors": 1}
+    )
+    await platform.start()
+    try:
+        async with AsyncClient(platform.gateway_address) as client:
+            # When a tenant has one, and another tenant then has twenty of a fifth of the room each
+            mine = await client.submit("page", size=1000, tenant="acme")
+            assert await mine.result(timeout=30) == "x" * 1000
+            for _ in range(20):
+                handle = await client.submit("page", size=20_000, tenant="beta")
+                await handle.result(timeout=30)
+            # Then the first one's is there still
+            assert await mine.result(timeout=5) == "x" * 1000
+    finally:
+        await platform.stop()
