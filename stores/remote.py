@@ -140,6 +140,7 @@ class RemoteResults(StoreClient):
         super().__init__(address, store)
 
     put = remote(Results.put)
+    put_of = remote(Results.put_of)
     get = remote(Results.get)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 from ..postgres.arrays import blobs, texts
 from ..postgres.schema import PostgresSchema
-from .results import NO_TENANTS
 
 _PUT = "SELECT 1 FROM S.results_put_of(%s::bigint, %s::text[], %s::bytea[], %s::text[], %s::bigint)"
 _SWEEP = "SELECT gone FROM S.results_sweep(%s::bigint, %s::bigint) AS gone"
@@ -29,7 +28,10 @@ class PostgresResults:
         self._max_bytes = max_bytes
         self._time = store_time
 
-    async def put(self, results: Mapping[str, bytes], tenants: Mapping[str, str] = NO_TENANTS) -> None:
+    async def put(self, results: Mapping[str, bytes]) -> None:
+        await self.put_of(results, {})
+
+    async def put_of(self, results: Mapping[str, bytes], tenants: Mapping[str, str]) -> None:
         if results:
             ids, values = texts(list(results)), blobs(list(results.values()))
             whose = texts([tenants.get(id, "") for id in results])

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..redis.script_flags import grows, reads, settles
 from ..state.redis_server import StateServer
-from .results import NO_TENANTS
 
 #: Results that one script forgets: a bound on the time that it holds the server.
 SWEEP = 1000
@@ -103,7 +102,10 @@ class RedisResults:
         self._retention = retention
         self._max_bytes = max_bytes
 
-    async def put(self, results: Mapping[str, bytes], tenants: Mapping[str, str] = NO_TENANTS) -> None:
+    async def put(self, results: Mapping[str, bytes]) -> None:
+        await self.put_of(results, {})
+
+    async def put_of(self, results: Mapping[str, bytes], tenants: Mapping[str, str]) -> None:
         step: list[str | bytes] = []
         size = 0
         for id, result in results.items():

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..sqlite.file import SqliteFile
-from .results import NO_TENANTS
 
 #: Rows that one write may sweep away: a bound on the time that it holds the writer.
 SWEEP = 1000
@@ -74,7 +73,10 @@ class SqliteResults:
         self._retention = retention
         self._max_bytes = max_bytes
 
-    async def put(self, results: Mapping[str, bytes], tenants: Mapping[str, str] = NO_TENANTS) -> None:
+    async def put(self, results: Mapping[str, bytes]) -> None:
+        await self.put_of(results, {})
+
+    async def put_of(self, results: Mapping[str, bytes], tenants: Mapping[str, str]) -> None:
         now = self._clock.wall()
         rows = [(id, now, result) for id, result in results.items()]
 

@@ -188,7 +188,11 @@ class Destinations:
     async def _store(self, batch: list[Departure]) -> None:
         loads = [cast(tuple[str, bytes, str], each.load) for each in batch]
         tenants = {id: tenant for id, _, tenant in loads if tenant}
-        await self._environment.results.put({id: result for id, result, _ in loads}, tenants)
+        results = {id: result for id, result, _ in loads}
+        if tenants:
+            await self._environment.results.put_of(results, tenants)
+        else:
+            await self._environment.results.put(results)
         self._appended(batch)
 
     async def _note(self, batch: list[Departure]) -> None:

@@ -24,7 +24,6 @@ from ...model.outcome import Outcome
 from ...model.tries import added
 from ...model.workload import Ended, Extra, Flight
 from ...sdk.source import QueueSource, ResultSource
-from ...stores.results.results import NO_TENANTS
 from ..hand_out import HandOut
 from ..resources import Setup
 from ..rules.hand_back import HandBacks
@@ -260,8 +259,10 @@ class QueueSettlements:
                 tenants, self._tenants = self._tenants, {}
                 for piece in pieces(len(id) + len(result) for id, result in results):
                     some = dict(results[piece.start : piece.stop])
-                    whose = {id: tenants[id] for id in some if id in tenants} if tenants else NO_TENANTS
-                    await self._until_available(partial(self._environment.results.put, some, whose))
+                    whose = {id: tenants[id] for id in some if id in tenants}
+                    put = self._environment.results.put
+                    kept = partial(self._environment.results.put_of, some, whose) if whose else partial(put, some)
+                    await self._until_available(kept)
                 await self._write(line)
                 self._settled(*line.end(), 0)
 

@@ -38,7 +38,7 @@ async def test_results_that_gathered_while_their_store_was_away_are_written_in_p
 ) -> None:
     # Given a store of results that is away while many large ones come
     away = Away(stores.results.put, lambda results: sum(map(len, results.values())))
-    monkeypatch.setattr(type(stores.results), "put", lambda self, results, tenants: away(results))
+    monkeypatch.setattr(type(stores.results), "put", lambda self, results: away(results))
     scheduler.decide = lambda flight, index: Ended(Outcome.SUCCESS, result=b"r" * LARGE)
     scheduler.allow("f")
     await stores.queue.submit([NewItem(Kind("f", 2), b"") for _ in range(30)])
