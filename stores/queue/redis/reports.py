@@ -252,7 +252,7 @@ async def _tally(server: RedisServer, base: str) -> Tally:
 
 
 async def held(server: RedisServer, base: str, kinds: Mapping[int, Kind]) -> dict[str, int]:
-    """How many items of each tenant wait."""
+    """Number of items of each tenant that wait."""
     numbers = b"".join(number.to_bytes(4, "big") for number in kinds)
     found: Counter[str] = Counter()
     counts = await server.run(_HELD, [base], -1, numbers, about="the room of tenants")

@@ -41,7 +41,7 @@ def status(memory: Memory, id: str, row: Any, now: int, monotonic: int) -> Statu
 
 
 def held(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many items each tenant has that have not ended."""
+    """Number of items of each tenant that have not ended."""
     live = "SELECT kind, count(*) AS n FROM tasks WHERE ended IS NULL GROUP BY kind"
     return dict(
         connection.execute(f"SELECT k.tenant, sum(l.n) FROM ({live}) AS l JOIN kinds AS k USING (kind) GROUP BY 1")
