@@ -6,5 +6,5 @@ from __future__ import annotations
 
 
 def room_left(held: int, used: int, most: int) -> int:
-    """The part that a tenant may still take of a room for `most`, of which `used` is taken, `held` of that by itself."""
+    """The part that a tenant may still take of a room for `most`: `used` of it is taken, `held` of that by itself."""
     return max(0, (most - used - held + 1) // 2)
