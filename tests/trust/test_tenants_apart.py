@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from scenes.fleet import Fleet
+from scenes.spool_door import SpoolDoor
 from scenes.token_door import Door
 
 from tailrace import Call
@@ -108,6 +109,24 @@ async def test_a_job_takes_no_other_tenants_key(door: Door) -> None:
                 # And another job of its own has not
                 with pytest.raises(Conflict, match="has the key '2026-11' already"):
                     await client.job("import", "add", tenant=tenant, key="2026-11").seal()
+
+
+async def test_a_dedupe_key_swallows_nothing_while_the_store_is_away_either(stores: Any, tmp_path: Path) -> None:
+    # Given a gateway whose store is away
+    door = await SpoolDoor(stores, tmp_path / "spool").open()
+    try:
+        door.queue.trouble = "away"
+        # When two tenants, and one without, submit something of the same name
+        handles = [await door.client.submit("add", a=1, tenant=each, dedupe_key="k") for each in ("", *TENANTS)]
+        again = await door.client.submit("add", a=2, tenant="acme", dedupe_key="k")
+        # Then each has its own, there and once the store is back
+        assert [each.duplicate for each in (*handles, again)] == [False, False, False, True]
+        door.queue.trouble = "none"
+        await door.drained()
+        assert (await stores.queue.counts())["new"] == 3
+        assert (await door.client.submit("add", a=3, tenant="beta", dedupe_key="k")).duplicate
+    finally:
+        await door.close()
 
 
 # Rooms.
