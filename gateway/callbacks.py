@@ -7,6 +7,8 @@ import asyncio
 import errno
 import logging
 import socket
+from collections import Counter
+from functools import partial
 
 import aiohttp
 import msgspec
@@ -17,7 +19,7 @@ from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
 from ..model.claim import Leased, Settle, State
 from ..model.dead_letter import DeadLetter
-from ..model.demand import Cell, Demand
+from ..model.demand import Cell, Closed, Demand
 from ..model.errors import TailraceError
 from ..model.outcome import Outcome
 from ..model.plain_text import plain
@@ -40,10 +42,12 @@ from .rules.callback import (
     shown_url,
     signed,
 )
-from .rules.callback_places import MOST, Places
+from .rules.callback_places import MOST, HostPlaces, places_left
 
 #: Seconds of the lease of a claim, and seconds of one wait for more.
 LEASE, WAIT = 120.0, 10.0
+#: Seconds of one wait while some tenant has all of its places, and may get one back meanwhile.
+SHORT = 0.2
 #: Characters of an answer that a reason shows.
 SHOWN = 200
 #: Seconds of the pause after a store failed.
@@ -107,8 +111,10 @@ class Callbacks:
         self._clock = clock
         self._duties = duties
         self._keys, self._allowed = config.keys, config.networks
-        self._places = Places()
+        self._hosts = HostPlaces()
         self._out: set[asyncio.Task[None]] = set()
+        self._held: Counter[str] = Counter()  # callbacks that are out, by tenant
+        self._tenants = False  # some callback was a tenant's
 
     def start(self) -> None:
         """Sends them from now on."""
@@ -128,10 +134,14 @@ class Callbacks:
     async def _send_some(self, session: aiohttp.ClientSession) -> None:
         if len(self._out) >= MOST:
             await asyncio.wait(self._out, return_when=asyncio.FIRST_COMPLETED)
-        free = MOST - len(self._out)
-        demand = Demand({Cell(CALLBACK, int(level)): free for level in Priority}, frozenset(), free)
+        total, shut = places_left(self._held, MOST, tenants=self._tenants)
+        if total <= 0:
+            await asyncio.wait(self._out, return_when=asyncio.FIRST_COMPLETED)
+            return
+        closed = frozenset(Closed(CALLBACK, tenant=tenant, exact=True, all_collections=True) for tenant in shut)
+        demand = Demand({Cell(CALLBACK, int(level)): total for level in Priority}, closed, total)
         try:
-            leased = await self._queue.lease(demand, LEASE, WAIT)
+            leased = await self._queue.lease(demand, LEASE, SHORT if shut else WAIT)
         except TailraceError as error:
             _LOG.warning("callbacks wait: %s", error)
             await asyncio.sleep(AGAIN)
@@ -139,9 +149,19 @@ class Callbacks:
         if leased is None:
             return
         for index in range(len(leased.ids)):
+            tenant = leased.kinds[index].tenant
+            self._tenants = self._tenants or bool(tenant)
+            self._held[tenant] += 1
             task = asyncio.create_task(self._carry_out(session, leased, index), name="send-callback")
             self._out.add(task)
-            task.add_done_callback(self._out.discard)
+            task.add_done_callback(partial(self._back, tenant))
+
+    def _back(self, tenant: str, task: asyncio.Task[None]) -> None:
+        """Gives the place of a callback back."""
+        self._out.discard(task)
+        self._held[tenant] -= 1
+        if not self._held[tenant]:
+            del self._held[tenant]
 
     async def _carry_out(self, session: aiohttp.ClientSession, leased: Leased, index: int) -> None:
         """Sends one callback and settles it. One that cannot be settled is sent again when its lease is over."""
@@ -162,15 +182,15 @@ class Callbacks:
             check_url(request.url, self._allowed)
         except (msgspec.DecodeError, TailraceError) as error:
             return Settle(id, fence, State.FATAL_FAILURE, 0.0, attempt, reason=plain(str(error), SHOWN), outcome=_FATAL)
-        host, tenant = host_of(request.url), leased.kinds[index].tenant
-        if wait := self._places.take(host, tenant, self._clock.monotonic()):
+        host = host_of(request.url)
+        if wait := self._hosts.take(host, self._clock.monotonic()):
             before = attempt - 1  # it was not tried
             return Settle(id, fence, State.RETRIABLE_FAILURE if before else State.NEW, wait, before)
         answered = False
         try:
             state, why, answered = await self._sent(session, request, event.id)
         finally:
-            self._places.leave(host, tenant, self._clock.monotonic(), answered=answered)
+            self._hosts.leave(host, self._clock.monotonic(), answered=answered)
         outcome = _OUTCOMES[state]
         pause = pause_after(attempt)
         if state is State.RETRIABLE_FAILURE and pause is None:

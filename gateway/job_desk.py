@@ -24,6 +24,7 @@ from .on_done import OnDone
 from .rules.highest_priority import HighestPriorities
 from .rules.job_arguments import argument_for
 from .submission import rank_of, too_urgent
+from .tenant_room import TenantRoom
 
 #: Most trees, and most results, of one answer.
 MOST_TREES, MOST_RESULTS = 200, 1000
@@ -45,6 +46,7 @@ class JobDesk:
         functions: KnownFunctions,
         highest: HighestPriorities,
         clock: Clock,
+        room: TenantRoom | None = None,
     ) -> None:
         self._config = config
         self._jobs = jobs
@@ -52,7 +54,8 @@ class JobDesk:
         self._highest = highest
         self._on_done = OnDone(config, functions, highest)
         self._clock = clock
-        self._function_of: dict[tuple[str, str], str] = {}
+        self._room = room
+        self._function_of: dict[tuple[str, str], tuple[str, str]] = {}  # with the tenant
 
     def _store(self) -> Jobs:
         if self._jobs is None:
@@ -66,8 +69,8 @@ class JobDesk:
         feedings = [self._feeding(job, tree) for job in tree.jobs]
         done = None
         if tree.on_done:
-            first = tree.jobs[0].priority
-            done = self._on_done.callback(tree.on_done, int(DEFAULT_PRIORITY) if first is None else first)
+            first, tenant = tree.jobs[0].priority, tree.jobs[0].tenant
+            done = self._on_done.callback(tree.on_done, int(DEFAULT_PRIORITY) if first is None else first, tenant)
         new = await store.create(tree, feedings, done)
         if new:
             _LOG.info("%s made the job %s (%s)", tree.created_by or "somebody", tree.id, tree.type)
@@ -111,7 +114,8 @@ class JobDesk:
         if holder is not None and not (tree and job):
             own = await self._known("", holder.workload)
             tree, job = tree or own.id, job or own.job_of_item
-        spec = self._functions.check(await self._function(tree, job))
+        function, tenant = await self._function(tree, job)
+        spec = self._functions.check(function)
         most = self._config.max_payload
         checked = self._functions.checker(spec) if spec.arguments else None
         for index, item in enumerate(items):
@@ -129,10 +133,12 @@ class JobDesk:
                 raise type(error)(f"item {index} of {len(items)}: {error}; none was added") from None
             if index % 250 == 249:
                 await asyncio.sleep(0)
+        if self._room is not None:
+            self._room.take(tenant, len(items))
         return await store.add(tree, job, token, items, holder)
 
-    async def _function(self, tree: str, job: str) -> str:
-        """The function of a job. Raises InvalidRequest for an unknown job."""
+    async def _function(self, tree: str, job: str) -> tuple[str, str]:
+        """The function and the tenant of a job. Raises InvalidRequest for an unknown job."""
         found = self._function_of.get((tree, job))
         if found is None:
             status = await self._known(tree)
@@ -142,7 +148,7 @@ class JobDesk:
                 raise nameless(tree, job, there)
             if len(self._function_of) >= KEPT:
                 self._function_of.clear()
-            found = self._function_of[tree, job] = named[0].function
+            found = self._function_of[tree, job] = (named[0].function, named[0].tenant)
         return found
 
     async def seal_job(self, tree: str, job: str = "") -> TreeStatus:

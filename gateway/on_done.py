@@ -25,16 +25,17 @@ class OnDone:
         self._functions = functions
         self._highest = highest
 
-    def callback(self, on_done: str, rank: int) -> Callback:
+    def callback(self, on_done: str, rank: int, tenant: str = "") -> Callback:
         """The callback workload for a function's name or an https URL, with this priority or the highest one that the
-        function may have. Raises UnknownFunction, and InvalidRequest for a target that cannot be called."""
+        function may have. A request is of the `tenant` of what ended, so that it takes that one's places. Raises
+        UnknownFunction, and InvalidRequest for a target that cannot be called."""
         if is_url(on_done):
-            return self._over_http(on_done)
+            return self._over_http(on_done, tenant)
         spec = self._functions.check(on_done)
         prefix, suffix = around(argument_for("on_done", "", spec))
         return Callback(Kind(spec.name, max(rank, self._highest.of(spec.name, ""))), prefix, suffix)
 
-    def _over_http(self, url: str) -> Callback:
+    def _over_http(self, url: str, tenant: str) -> Callback:
         config = self._config.callbacks
         if config is None:
             raise InvalidRequest(
@@ -43,4 +44,4 @@ class OnDone:
             )
         check_url(url, config.networks)
         prefix = b'{"url":' + json.dumps(url).encode() + b',"event":'
-        return Callback(Kind(CALLBACK, int(DEFAULT_PRIORITY)), prefix, b"}")
+        return Callback(Kind(CALLBACK, int(DEFAULT_PRIORITY), "", tenant), prefix, b"}")

@@ -37,6 +37,7 @@ from .spooling import Spooler, spool_rule
 from .status import StatusDesk
 from .submitter import Submitter
 from .tailer_desk import TailerDesk
+from .tenant_room import TenantRoom
 from .tokens import TokenDesk
 from .usage import UsageDesk
 
@@ -61,8 +62,9 @@ class GatewayService:
         if spool is not None:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
         highest = HighestPriorities()
+        self._room = room = TenantRoom(queue, clock, duties)
         submitter = Submitter(
-            config, queue, functions, clock, alerting.refusals, spooler, alerting.submissions, highest
+            config, queue, functions, clock, alerting.refusals, spooler, alerting.submissions, highest, room
         )
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners, beside.troubles)
         items = ItemDesk(config, queue, clock, spooler, highest)
@@ -95,7 +97,7 @@ class GatewayService:
         self.cancel, self.find = status.cancel, status.find
         self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
-        job_desk, replays = JobDesk(config, stores.jobs, functions, highest, clock), ReplayDesk(beside.replays)
+        job_desk, replays = JobDesk(config, stores.jobs, functions, highest, clock, room), ReplayDesk(beside.replays)
         jobs = GuardedJobs(job_desk)
         self._callbacks: Callbacks | None = None
         if config.callbacks is not None and stores.jobs is not None:
@@ -157,6 +159,7 @@ class GatewayService:
         self.acts.start()
         if self._callbacks is not None:
             self._callbacks.start()
+        self._room.start()
         self._status.start()
         self._dead.start()
         self._overview.start(self._look_every)

@@ -127,7 +127,7 @@ class SubmissionRule:
         expires_at = _deadline(workload, due or now) if workload.HasField("expires_after") else 0.0
         key = _short("key", workload.key)
         headers = self._headers(workload) if workload.headers else ()
-        on_done = self._on_done.callback(workload.on_done, kind.priority) if workload.on_done else None
+        on_done = self._on_done.callback(workload.on_done, kind.priority, kind.tenant) if workload.on_done else None
         return NewItem(kind, payload, due, key, headers, _dedupe_key(workload), expires_at, on_done)
 
     def _kind(self, workload: pb.NewWorkload, spec: FunctionSpec) -> Kind:

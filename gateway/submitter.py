@@ -18,6 +18,7 @@ from .spooling import Spooler
 from .submission import SubmissionRule
 from .submission_columns import WorkloadColumns
 from .submission_measures import ACCEPTED, REFUSED, SubmissionMeasures
+from .tenant_room import TenantRoom
 
 #: Workloads of a request that are checked in one turn of the event loop (about a millisecond): one by one, in columns.
 PART, COLUMN = 250, 500
@@ -37,6 +38,7 @@ class Submitter:
         spooler: Spooler | None = None,
         seen: SubmissionMeasures | None = None,
         highest: HighestPriorities | None = None,
+        room: TenantRoom | None = None,
     ) -> None:
         self._queue = queue
         self._clock = clock
@@ -44,6 +46,7 @@ class Submitter:
         self._spooler = spooler
         self._rule = SubmissionRule(config, functions, highest)
         self._admission = Admission(config.submitting_items, config.submitting_bytes)
+        self._room = room
         self._closed = False
         self.seen = SubmissionMeasures(clock) if seen is None else seen
 
@@ -82,6 +85,8 @@ class Submitter:
         return reply
 
     async def _admitted(self, items: Sequence[NewItem], count: int, size: int) -> tuple[list[Submitted], bool]:
+        if self._room is not None:
+            self._room.check(items)
         self._admission.enter(count, size)
         started = self._clock.monotonic()
         try:

@@ -45,7 +45,8 @@ class Call:
     expires_after  seconds or "1h" from when it is due; then it is not started any more
     on_done        a function or an https URL that is told when it is over, however it ended, at least once (a function
                    gets the event as its argument); not on a queue in Redis
-    created_by     who submits it, for `status`; a header of its own (`created-by`)
+    created_by     who submits it, for `status`; a header of its own (`created-by`). Of a caller with a certificate or a
+                   token the gateway notes that one's name instead
     arguments      the function's arguments by name, for names that are also options above. If a declared function has
                    a parameter named like an option, that option can only be given beside `arguments` (perhaps empty),
                    so that it is clear which of the two is meant

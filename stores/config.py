@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..foundation.config import Bytes, Seconds
 from ..model.address import DEFAULT_STORE
+from ..model.tenant_key import KeyRule, shared_key, tenant_key
 from ..wire.bounds import USUAL, PeerBounds
 from .engines import EMBEDDED
 from .log.engines import mistakes_in
@@ -90,6 +91,11 @@ class StoresConfig(BaseModel):
         "the processes that have the file open; usually it has 8 MB, and after one very large write some "
         "hundred",
     )
+    shared_keys: bool = Field(
+        False,
+        description="whether tenants share their keys (dedupe_key, key, the key of a job): for tenants that are labels "
+        "only; else a key is its tenant's own",
+    )
     low_share: float = Field(0.05, ge=0, le=0.5, description="share of each claim that lower priorities are sure of")
     busy_share: float = Field(
         0.6,
@@ -120,6 +126,11 @@ class StoresConfig(BaseModel):
         if mistakes := STATES.mistakes_in(choice):
             raise ValueError("; ".join(mistakes))
         return choice
+
+    @property
+    def key_rule(self) -> KeyRule:
+        """The key of a tenant as it is kept."""
+        return shared_key if self.shared_keys else tenant_key
 
     @property
     def synchronous(self) -> str:

@@ -48,6 +48,7 @@ class RemoteQueue(StoreClient):
     headers = remote(Queue.headers)
     tally = remote(Queue.tally)
     counts = remote(Queue.counts)
+    held = remote(Queue.held)
     due = remote(Queue.due)
     ageing = remote(Queue.ageing)
 
@@ -139,6 +140,7 @@ class RemoteResults(StoreClient):
         super().__init__(address, store)
 
     put = remote(Results.put)
+    put_of = remote(Results.put_of)
     get = remote(Results.get)
     gone = remote(Results.gone)
 

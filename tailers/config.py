@@ -108,6 +108,8 @@ class TailerConfig(BaseModel):
     order       none: failed items are parked and never wait for each other. key: items of one key run one at a time,
                 in the order of their partition; one that failed is tried again before the next. partition: the same
                 for all items of a partition
+    shared_keys with `order: key`: items of different tenants that have the same key are in one line (tenants are labels
+                only); else a key is its tenant's own
     overlap     with an order: queue: an item waits for the earlier items of its key; skip: it is passed while one of
                 them is not over, and counted as filtered; or the header that says which
     stalled_after   a tailer with work and no completion for so long is unhealthy
@@ -139,6 +141,7 @@ class TailerConfig(BaseModel):
     retry: RetryConfig | None = None
     window: WindowConfig = WindowConfig()
     order: Literal["none", "key", "partition"] = "none"
+    shared_keys: bool = False
     overlap: Literal["queue", "skip"] | FromHeader = "queue"
     stalled_after: Seconds = Field(60.0, gt=0)
     on_outage: OnOutage = OnOutage.CLOG

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from ..model.audit import Fate
 from ..model.demand import Cell
 from ..model.outcome import Outcome
+from ..model.tenant_key import shared_key, tenant_key
 from ..model.workload import Ended
 from .config import TailerConfig
 from .departures.departure import ended_item
@@ -51,6 +52,7 @@ class Ordering:
         self._holding = holding
         self._seen = seen
         self._overlap = config.overlap
+        self._key_rule = shared_key if config.shared_keys else tenant_key
         self._departures = departures
 
     @property
@@ -120,7 +122,7 @@ class Ordering:
         if not self._by_key:
             return ""
         extra = mapped.extras.get(index)
-        return (extra.key or None) if extra is not None else None
+        return self._key_rule(mapped.kinds[index].tenant, extra.key) if extra is not None and extra.key else None
 
     def handed_out(self, items: Items) -> None:
         """Notes items that were pushed."""

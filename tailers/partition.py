@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..model.audit import Fate
 from ..model.demand import Cell
 from ..model.ledger import LedgerEntry
+from ..model.tenant_key import plain_key
 from ..model.workload import Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
@@ -312,7 +313,7 @@ class Partition:
         key, head, _ = most
         trouble = self.troubles.get(head)
         tried = f" (attempt {trouble.attempt})" if trouble is not None and trouble.attempt > 1 else ""
-        which = f"of key {key!r}" if key else "before them"
+        which = f"of key {plain_key(key)!r}" if key else "before them"
         return f"behind the item at {head} {which}{tried}"
 
     def take_kept(self, positions: Iterable[int]) -> tuple[StreamBatch, list[int]]:

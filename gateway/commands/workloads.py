@@ -50,7 +50,12 @@ def submit(
     dedupe_key: Annotated[str, typer.Option("--dedupe-key", help="Idempotency key: a known one submits nothing.")] = "",
     on_done: Annotated[str, typer.Option("--on-done", help="A function or an https URL that is told of the end.")] = "",
     created_by: Annotated[
-        str, typer.Option("--created-by", metavar="NAME", help="The submitter; default: user@host.")
+        str,
+        typer.Option(
+            "--created-by",
+            metavar="NAME",
+            help="The submitter; default: user@host. Of a certificate or a token its name stands there.",
+        ),
     ] = "",
     count: Annotated[int, typer.Option("--count", min=1, max=MOST_COPIES, help="Number of copies.")] = 1,
     gateway: GatewayAddress = None,

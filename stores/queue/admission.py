@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ...model.errors import InvalidPayload, InvalidRequest
 from ...model.name import check_not_reserved
+from ...model.tenant_key import KeyRule
 from .items import HIGHEST, Reschedule
 from .queue import NewItem
 
@@ -23,6 +24,13 @@ _LATEST = 253_402_300_800.0
 HALF_A_CHARACTER = "half a character (a lone surrogate)"
 #: Bytes of a name or key that every engine can index.
 LONGEST_KEY = 2000
+
+
+def dedupe_name(item: NewItem, rule: KeyRule) -> str:
+    """The dedupe key of an item as it is kept: its tenant's own, but for tokens of submissions, which are drawn at
+    random."""
+    key = item.dedupe_key
+    return key if key.startswith(SUBMISSION_PREFIX) else rule(item.kind.tenant, key)
 
 
 def check(items: Sequence[NewItem], max_payload: int, *, own: bool = False) -> None:

@@ -25,6 +25,15 @@ class Ageing(NamedTuple):
     attempts: int
 
 
+class Held(NamedTuple):
+    """The room for items that have not ended: `most` of them, `live` that are there, and how many of these each tenant
+    has that wait, about; empty while less than half of the room is taken, or where no item was ever of a tenant."""
+
+    most: int
+    live: int
+    tenants: dict[str, int]
+
+
 class QueueCounts(Protocol):
     """Numbers for audits, overviews and lag. Each is read when asked for; none is stored."""
 
@@ -33,6 +42,9 @@ class QueueCounts(Protocol):
 
     async def counts(self) -> dict[str, int]:
         """Number of items in each state, by the state's name."""
+
+    async def held(self) -> Held:
+        """The room for items that have not ended, and who has it. May take a second beyond half of it."""
 
     async def due(self, most: int) -> dict[str, int]:
         """Number of items that could be leased now, by function. Counts at most `most` items of one function, priority

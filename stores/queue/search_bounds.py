@@ -12,12 +12,15 @@ from typing import NamedTuple
 
 from ...model.errors import InvalidRequest
 from ...model.search import MOST_FOUND, Search
+from ...model.tenant_key import KeyRule
 from ...model.workload import Kind
 from .ids import first_id, id_number
 
 #: Most rows that one page reads, so that it ends soon.
 LOOK = 20_000
 LAST_ID = (1 << 63) - 1
+#: Most tenants whose keys one search without a tenant looks through.
+MOST_TENANTS = 10_000
 
 
 class IdSpan(NamedTuple):
@@ -51,3 +54,18 @@ def kinds_of(search: Search, kinds: Mapping[int, Kind]) -> list[int] | None:
         for number, kind in kinds.items()
         if search.function in ("", kind.function) and search.tenant in ("", kind.tenant)
     ]
+
+
+def keys_of(search: Search, kinds: Mapping[int, Kind], rule: KeyRule) -> list[str]:
+    """The searched key as it is kept: that of the searched tenant, or of every one. Raises InvalidRequest for too many
+    tenants."""
+    if not search.key:
+        return []
+    if search.tenant:
+        return [rule(search.tenant, search.key)]
+    tenants = {kind.tenant for kind in [*kinds.values()]}
+    if len(tenants) > MOST_TENANTS:
+        raise InvalidRequest(
+            f"a key of one of {len(tenants)} tenants: name the tenant (at most {MOST_TENANTS} are tried)"
+        )
+    return [*dict.fromkeys(rule(tenant, search.key) for tenant in ["", *sorted(tenants)])]

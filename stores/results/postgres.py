@@ -8,7 +8,7 @@ from ..postgres.arrays import blobs, texts
 from ..postgres.schema import PostgresSchema
 from ..trusted_time import TrustedTime
 
-_PUT = "SELECT 1 FROM S.results_put(%s::bigint, %s::text[], %s::bytea[], %s::bigint)"
+_PUT = "SELECT 1 FROM S.results_put_of(%s::bigint, %s::text[], %s::bytea[], %s::text[], %s::bigint)"
 _SWEEP = "SELECT gone FROM S.results_sweep(%s::bigint, %s::bigint) AS gone"
 
 
@@ -32,9 +32,13 @@ class PostgresResults:
         self._time = store_time
 
     async def put(self, results: Mapping[str, bytes]) -> None:
+        await self.put_of(results, {})
+
+    async def put_of(self, results: Mapping[str, bytes], tenants: Mapping[str, str]) -> None:
         if results:
             ids, values = texts(list(results)), blobs(list(results.values()))
-            await self._schema.write(_PUT, (self._time(), ids, values, self._max_bytes), "results")
+            whose = texts([tenants.get(id, "") for id in results])
+            await self._schema.write(_PUT, (self._time(), ids, values, whose, self._max_bytes), "results")
 
     async def get(self, id: str) -> bytes | None:
         rows = await self._schema.read(

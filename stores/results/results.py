@@ -7,11 +7,14 @@ from typing import Protocol
 
 
 class Results(Protocol):
-    """Results by workload id. Their retention (seconds and bytes) is the engine's configuration; the oldest go
-    first."""
+    """Results by workload id. Their retention (seconds and bytes) is the engine's configuration; the oldest go first,
+    and where there is no room, the oldest of the tenant that has most bytes."""
 
     async def put(self, results: Mapping[str, bytes]) -> None:
         """Keeps results by workload id; durable when it returns."""
+
+    async def put_of(self, results: Mapping[str, bytes], tenants: Mapping[str, str]) -> None:
+        """Keeps results, some of which are of tenants, by workload id."""
 
     async def get(self, id: str) -> bytes | None:
         """One result; None when there is none (any more)."""

@@ -1,4 +1,5 @@
-"""Results in SQLite, bounded by age and by bytes; the oldest go first, a few at each write."""
+"""Results in SQLite, bounded by age and by bytes; the oldest go first, a few at each write. Where there is no room,
+those of the tenant that has most."""
 
 from __future__ import annotations
 
@@ -20,6 +21,15 @@ CREATE TABLE IF NOT EXISTS results (
     time REAL NOT NULL,
     result BLOB NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS result_tenants ( -- whose a result is; of versions before there are none: nobody's
+    number INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS result_tenants_age ON result_tenants (tenant, number);
+CREATE TABLE IF NOT EXISTS result_rooms (
+    tenant TEXT PRIMARY KEY,
+    bytes INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS results_size (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     bytes INTEGER NOT NULL
@@ -33,7 +43,24 @@ CREATE TRIGGER IF NOT EXISTS results_added AFTER INSERT ON results
     BEGIN UPDATE results_size SET bytes = bytes + length(new.result); END;
 CREATE TRIGGER IF NOT EXISTS results_removed AFTER DELETE ON results
     BEGIN UPDATE results_size SET bytes = bytes - length(old.result); END;
+CREATE TRIGGER IF NOT EXISTS results_left AFTER DELETE ON results
+    BEGIN
+        UPDATE result_rooms SET bytes = bytes - length(old.result)
+            WHERE tenant = (SELECT tenant FROM result_tenants WHERE number = old.number);
+        DELETE FROM result_tenants WHERE number = old.number;
+    END;
 """
+#: Who has most bytes (empty: those without a tenant), and the oldest result of it.
+_MOST = (
+    "SELECT tenant FROM (SELECT tenant, bytes FROM result_rooms WHERE bytes > 0 UNION ALL"
+    " SELECT '', (SELECT bytes FROM results_size) - (SELECT coalesce(sum(bytes), 0) FROM result_rooms))"
+    " ORDER BY bytes DESC, tenant LIMIT 1"
+)
+_OLDEST_OF = "SELECT number FROM result_tenants WHERE tenant = ? ORDER BY number LIMIT 1"
+_OLDEST = (
+    "SELECT number FROM results AS r WHERE NOT EXISTS (SELECT 1 FROM result_tenants AS t WHERE t.number = r.number)"
+    " ORDER BY number LIMIT 1"
+)
 
 
 class SqliteResults:
@@ -56,12 +83,17 @@ class SqliteResults:
         self._max_bytes = max_bytes
 
     async def put(self, results: Mapping[str, bytes]) -> None:
+        await self.put_of(results, {})
+
+    async def put_of(self, results: Mapping[str, bytes], tenants: Mapping[str, str]) -> None:
         now, oldest = self._clock.wall(), self._trusted.seconds() - self._retention
         rows = [(id, now, result) for id, result in results.items()]
 
         def keep(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM results WHERE id = ?", [(id,) for id in results])
             connection.executemany("INSERT INTO results (id, time, result) VALUES (?, ?, ?)", rows)
+            if tenants:
+                _note_tenants(connection, results, tenants)
             connection.execute(  # among the first rows only: just their number is in an index
                 "DELETE FROM results WHERE number IN (SELECT number FROM"
                 " (SELECT number, time FROM results ORDER BY number LIMIT ?) WHERE time < ?)",
@@ -70,7 +102,9 @@ class SqliteResults:
             (size,) = connection.execute("SELECT bytes FROM results_size").fetchone()
             full = size > self._max_bytes
             while size > self._max_bytes:
-                first = connection.execute("SELECT number FROM results ORDER BY number LIMIT 1").fetchone()
+                (whose,) = connection.execute(_MOST).fetchone()
+                found = connection.execute(_OLDEST_OF, (whose,)) if whose else connection.execute(_OLDEST)
+                first = found.fetchone()
                 connection.execute(
                     "INSERT OR REPLACE INTO results_gone (id) SELECT id FROM results WHERE number = ?", first
                 )
@@ -96,3 +130,16 @@ class SqliteResults:
     async def gone(self, id: str) -> bool:
         found = "SELECT 1 FROM results_gone WHERE id = ?"
         return await self._file.read(lambda connection: connection.execute(found, (id,)).fetchone() is not None)
+
+
+def _note_tenants(connection: sqlite3.Connection, results: Mapping[str, bytes], tenants: Mapping[str, str]) -> None:
+    """Notes whose results these are that were just stored."""
+    named = [(tenant, id) for id, tenant in tenants.items() if tenant and id in results]
+    connection.executemany(
+        "INSERT INTO result_tenants (number, tenant) SELECT number, ? FROM results WHERE id = ?", named
+    )
+    connection.executemany(
+        "INSERT INTO result_rooms VALUES (?, ?) ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes",
+        [(tenant, len(results[id])) for tenant, id in named],
+    )
+    connection.execute("DELETE FROM result_rooms WHERE bytes <= 0")

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.one_item import CHANGED, ENDED, EXPIRES, UNKNOWN
+from ...model.tenant_key import plain_key, tenant_key
 from ...model.workload import Headers, Kind
-from ..queue.admission import check_changes
+from ..queue.admission import check_changes, dedupe_name
 from ..queue.ids import Ids, created_at, id_number, id_text
 from ..queue.items import NOW, ItemContent, Reschedule
 from ..queue.queue import NewItem, Submitted
@@ -131,7 +132,8 @@ class SqliteSpool:
         return await self._write(lambda connection: self._add(connection, items))
 
     def _add(self, connection: sqlite3.Connection, items: Sequence[NewItem]) -> list[Submitted]:
-        wanted = json.dumps([(item.kind.function, item.dedupe_key) for item in items])
+        names = [(item.kind.function, dedupe_name(item, tenant_key)) for item in items]
+        wanted = json.dumps(names)
         known: dict[tuple[str, str], int] = {
             (function, key): number
             for function, key, number in connection.execute(
@@ -144,13 +146,12 @@ class SqliteSpool:
         answers: list[Submitted] = []
         size = 0
         numbers = self._ids.take(len(items), int(self._clock.wall() * 1000))
-        for number, item in zip(numbers, items, strict=True):
-            named = (item.kind.function, item.dedupe_key)
+        for number, item, named in zip(numbers, items, names, strict=True):
             first = known.setdefault(named, number)
             answers.append(Submitted(PREFIX + id_text(first), first != number))
             if first == number:
                 headers = json.dumps(item.headers) if item.headers else ""
-                more = (item.payload, item.due, item.key, headers, item.dedupe_key, item.expires_at)
+                more = (item.payload, item.due, item.key, headers, named[1], item.expires_at)
                 rows.append((number, *item.kind, *more))
                 size += len(item.payload)
         if rows:
@@ -345,7 +346,7 @@ def _number(id: str) -> int:
 def _waiting(row: Any) -> SpooledItem:
     number, function, priority, collection, tenant, payload, due, key, headers, dedupe_key, expires_at, *marks = row
     kind = Kind(function, priority, collection, tenant)
-    item = NewItem(kind, bytes(payload), due, key, _pairs(headers), dedupe_key, expires_at)
+    item = NewItem(kind, bytes(payload), due, key, _pairs(headers), plain_key(dedupe_key), expires_at)
     return SpooledItem(PREFIX + id_text(number), item, *map(bool, marks))
 
 

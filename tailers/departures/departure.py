@@ -132,7 +132,7 @@ def ended_of(out: HandOut, index: int, ended: Ended) -> EndedItem:
 
 
 #: The content appended where an item goes to: a copy, a letter, its id with its result, or a note.
-Load = Parked | DeadLetter | tuple[str, bytes] | Drop
+Load = Parked | DeadLetter | tuple[str, bytes, str] | Drop
 
 
 class Departure(msgspec.Struct):

@@ -160,7 +160,7 @@ class Departures:
 
     def store(self, item: EndedItem, result: bytes) -> None:
         """Keeps the return value of an item that succeeded."""
-        self._end(Way.STORE, item, LedgerPlace.DONE, Fate.SUCCEEDED, (item.id, result))
+        self._end(Way.STORE, item, LedgerPlace.DONE, Fate.SUCCEEDED, (item.id, result, item.kind.tenant))
 
     def drop(self, item: EndedItem) -> None:
         """Notes that an operator's gate dropped an item: by which version, who and why."""

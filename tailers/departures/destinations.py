@@ -186,7 +186,13 @@ class Destinations:
         self._appended(batch)
 
     async def _store(self, batch: list[Departure]) -> None:
-        await self._environment.results.put(dict(cast(tuple[str, bytes], each.load) for each in batch))
+        loads = [cast(tuple[str, bytes, str], each.load) for each in batch]
+        tenants = {id: tenant for id, _, tenant in loads if tenant}
+        results = {id: result for id, result, _ in loads}
+        if tenants:
+            await self._environment.results.put_of(results, tenants)
+        else:
+            await self._environment.results.put(results)
         self._appended(batch)
 
     async def _note(self, batch: list[Departure]) -> None:
@@ -205,7 +211,7 @@ def _size(departure: Departure) -> int:
     match departure.load:
         case Parked() | DeadLetter() as load:
             return len(load.payload)
-        case (_, bytes() as result):
+        case (_, bytes() as result, _):
             return len(result)
         case Drop():
             return departure.size

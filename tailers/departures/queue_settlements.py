@@ -114,6 +114,7 @@ class QueueSettlements:
         self._ending, self._dying = _Line(), _Line()
         self._letters: list[DeadLetter] = []
         self._results: dict[str, bytes] = {}
+        self._tenants: dict[str, str] = {}  # of these, where they have one
         self._of_jobs: dict[str, _Success] = {}  # of items of jobs with results, until they are settled
         self._throttles: dict[str, int] = {}
         self._lost: dict[str, int] = {}  # how often it was lost since it was last settled
@@ -145,6 +146,7 @@ class QueueSettlements:
         size: int,
         result: bytes | None = None,
         *,
+        tenant: str = "",
         awaited: bool = False,
     ) -> None:
         """Acknowledges items that need nothing more; `items` and `size` also count items that are not ours any more.
@@ -157,6 +159,8 @@ class QueueSettlements:
         batch.size += size
         if result is not None:
             self._results[ids[0]] = result
+            if tenant:
+                self._tenants[ids[0]] = tenant
         if self._throttles:
             for each in ids:
                 self._throttles.pop(each, None)
@@ -252,9 +256,13 @@ class QueueSettlements:
                 self._gathering.written(self._clock.monotonic())
                 line.begin()
                 results, self._results = [*self._results.items()], {}
+                tenants, self._tenants = self._tenants, {}
                 for piece in pieces(len(id) + len(result) for id, result in results):
                     some = dict(results[piece.start : piece.stop])
-                    await self._until_available(partial(self._environment.results.put, some))
+                    whose = {id: tenants[id] for id in some if id in tenants}
+                    put = self._environment.results.put
+                    kept = partial(self._environment.results.put_of, some, whose) if whose else partial(put, some)
+                    await self._until_available(kept)
                 await self._write(line)
                 self._settled(*line.end(), 0)
 

@@ -205,7 +205,7 @@ class QueuePump(Pump):
         elif ended.outcome == Outcome.SUCCESS and index in out.place.jobs:
             self._settling.succeed_of_job(out, index, size, ended)
         elif ended.outcome == Outcome.SUCCESS:
-            self._settling.succeed(flight.fence, [id_], 1, size, ended.result)
+            self._settling.succeed(flight.fence, [id_], 1, size, ended.result, tenant=flight.kinds[index].tenant)
         else:
             extra, kind = flight.extras.get(index), flight.kinds[index]
             late = max(0.0, self.clock.wall() - out.pushed_at)

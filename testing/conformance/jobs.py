@@ -315,6 +315,15 @@ class JobsLaws:
             await make(engine, tree_of(job("a"), id="job-2", key="k"))
         assert [each.id for each in await engine.jobs.trees("", "", 10)] == ["job-1"]
 
+    async def test_the_key_of_a_tree_is_the_tenants_of_its_first_job(self, engine: JobsEngine) -> None:
+        for tenant in ("", "a", "b"):
+            await make(engine, tree_of(job("a", tenant=tenant), id=f"job-{tenant}", key="k"))
+            with pytest.raises(Conflict, match="has the key 'k' already"):
+                await make(engine, tree_of(job("a", tenant=tenant), id="other", key="k"))
+        assert [each.key for each in await engine.jobs.trees("", "", 10)] == ["k", "k", "k"]
+        found = await engine.jobs.show("job-a")
+        assert found is not None and (found.key, found.jobs[0].tenant) == ("k", "a")
+
     async def test_a_tree_is_kept_for_its_time_and_then_forgotten_whole(self, engine: JobsEngine) -> None:
         tree = await make(engine, tree_of(job("a"), key="k"))
         await fill(engine, tree, *([b"1"] * 2500))

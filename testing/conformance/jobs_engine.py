@@ -60,7 +60,9 @@ def job(name: str, *parents: str, **said: object) -> JobSpec:
 
 def feedings(tree: TreeSpec) -> list[Feeding]:
     """The workloads of a tree's jobs: a function has the name of its tree before its job's."""
-    return [Feeding(Kind(f"{tree.id}:{each.name}", 2), b"<", b">", MOST) for each in tree.jobs]
+    return [
+        Feeding(Kind(f"{tree.id}:{each.name}", 2, each.collection, each.tenant), b"<", b">", MOST) for each in tree.jobs
+    ]
 
 
 async def make(engine: JobsEngine, tree: TreeSpec) -> TreeSpec:

@@ -16,6 +16,7 @@ from .queue_engine import MAX_PAYLOAD, QueueEngine
 from .queue_items import PeekLaws, RescheduleLaws
 from .queue_leases import CancellingLaws, LeaseLaws
 from .queue_settling import SettlingLaws, TellingLaws
+from .queue_tenants import TenantKeyLaws
 from .queue_turns import TurnLaws
 
 
@@ -30,6 +31,7 @@ class QueueLaws(
     PeekLaws,
     KeyLaws,
     TellingLaws,
+    TenantKeyLaws,
     TurnLaws,
 ):
     """All laws of a queue, for an engine's test to derive from."""

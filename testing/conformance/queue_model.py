@@ -103,10 +103,12 @@ class QueueModel(RuleBasedStateMachine):
         return item.state in LEASED and item.until <= self.engine.now()
 
     def blocked(self, id: str) -> bool:
-        """Whether an older live item has the same key."""
-        key = self.items[id].key
-        older = self.order[: self.order.index(id)]
-        return bool(key) and any(self.items[o].key == key and self.items[o].state not in TERMINAL for o in older)
+        """Whether an older live item of the same tenant has the same key."""
+        key, tenant = self.items[id].key, self.items[id].kind.tenant
+        older = [self.items[each] for each in self.order[: self.order.index(id)]]
+        return bool(key) and any(
+            (each.key, each.kind.tenant) == (key, tenant) and each.state not in TERMINAL for each in older
+        )
 
     def eligible(self, demand: Demand) -> set[str]:
         now = self.engine.now()

@@ -75,6 +75,36 @@ class ResultLaws(StoreLaws[Results]):
         store.clock.advance(RETENTION + 1)
         assert await store.engine.get("c") is None and not await store.engine.gone("c")
 
+    async def test_who_has_most_makes_room_and_the_others_keep_theirs(self, store: StoreBench[Results]) -> None:
+        # Given small results of a tenant, and of nobody, which are the oldest
+        small = {"a": b"1" * (MAX_BYTES // 10), "none": b"2" * (MAX_BYTES // 10)}
+        await store.engine.put_of(small, {"a": "acme"})
+        # When another tenant fills the room several times over, also through a restart
+        for number in range(20):
+            await store.engine.put_of({f"b{number}": b"x" * (MAX_BYTES // 5)}, {f"b{number}": "beta"})
+            if number == 10:
+                await store.reopen()
+        # Then its own oldest went
+        assert {id: await store.engine.get(id) for id in small} == small
+        assert await store.engine.get("b0") is None
+        assert await store.engine.get("b19") is not None
+        # And one that is replaced by another tenant's is that one's
+        await store.engine.put_of({"a": small["a"]}, {"a": "beta"})
+        await store.engine.put({"none": small["none"]})
+        for number in range(20):
+            await store.engine.put_of({f"c{number}": b"x" * (MAX_BYTES // 5)}, {f"c{number}": "acme"})
+        assert await store.engine.get("none") == small["none"]
+
+    async def test_where_nobody_is_a_tenants_the_oldest_of_all_go_and_else_those_of_whom_has_most(
+        self, store: StoreBench[Results]
+    ) -> None:
+        await store.engine.put_of({"a": b"1" * (MAX_BYTES // 10)}, {"a": "acme"})
+        for number in range(20):
+            await store.engine.put({f"b{number}": b"x" * (MAX_BYTES // 5)})
+        assert await store.engine.get("a") is not None
+        assert await store.engine.get("b0") is None
+        assert await store.engine.get("b19") is not None
+
     async def test_a_replaced_result_takes_room_once(self, store: StoreBench[Results]) -> None:
         for _ in range(10):
             await store.engine.put({"a": b"x" * (MAX_BYTES // 2), "b": b"y" * (MAX_BYTES // 2)})

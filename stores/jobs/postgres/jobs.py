@@ -80,7 +80,7 @@ class PostgresJobs:
             self._ground.time(),
             tree.id,
             tree.type,
-            tree.key,
+            self._config.key_rule(tree.jobs[0].tenant, tree.key) if tree.key else "",
             tree.policy,
             tree.most_failed,
             tree.created_by,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
+from ....model.tenant_key import plain_key
 from ...postgres.run_statement import RunStatement
 from ...queue.ids import id_number, id_text
 from ..rules.ending import state_of
@@ -97,7 +98,7 @@ def _statuses(rows: Sequence[tuple[Any, ...]]) -> list[TreeStatus]:
             status = found[tree] = TreeStatus(
                 id,
                 type_,
-                key,
+                plain_key(key),
                 state_of(ending, paused, complete_at is not None),
                 policy,
                 created_by,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
+from ....model.tenant_key import plain_key
 from ...queue.ids import id_number, id_text
 from ...queue.sqlite.rows import IDS, JOB, json_text
 from ..rules.ending import state_of
@@ -58,7 +59,7 @@ def _status(connection: sqlite3.Connection, row: Any) -> TreeStatus:
     return TreeStatus(
         id,
         type_,
-        key,
+        plain_key(key),
         state_of(ending, bool(paused), complete_at is not None),
         policy,
         created_by,

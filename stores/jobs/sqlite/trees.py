@@ -44,9 +44,10 @@ def create(
         if known[0] != definition:
             raise refusals.another(tree.id)
         return False
-    if tree.key:
+    key = memory.key_rule(tree.jobs[0].tenant, tree.key) if tree.key else ""
+    if key:
         other = connection.execute(
-            "SELECT id FROM job_trees WHERE type = ? AND key = ? AND key <> ''", (tree.type, tree.key)
+            "SELECT id FROM job_trees WHERE type = ? AND key = ? AND key <> ''", (tree.type, key)
         ).fetchone()
         if other is not None:
             raise refusals.key_taken(tree, other[0])
@@ -55,7 +56,7 @@ def create(
     (number,) = connection.execute(
         "INSERT INTO job_trees (id, type, key, policy, most_failed, created_by, created_at, definition)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING tree",
-        (tree.id, tree.type, tree.key, tree.policy, tree.most_failed, tree.created_by, now, definition),
+        (tree.id, tree.type, key, tree.policy, tree.most_failed, tree.created_by, now, definition),
     ).fetchone()
     _make_jobs(connection, memory, number, tree, feedings)
     if tree.events:

@@ -41,6 +41,7 @@ class CheckedPostgres:
         self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)
         self.time = time
         self._schema = options.db_schema
+        self._shared_keys = config.shared_keys
         self._relaxed = config.durability == "relaxed"
         self._fleet = fleet
         self._checked = False
@@ -64,7 +65,12 @@ class CheckedPostgres:
             await require(connection, self._schema, bound)
             await refuse_another_fleet(connection, self._schema, f"the queue on {self.server.name}", self._fleet)
             await tell_of_promotion(connection, f"the queue on {self.server.name}", durable=not self._relaxed)
+            await self._agree_on_keys(connection)
             self._checked = True
         if self._relaxed:
             await look_for_a_crash(connection, self._schema, self.server.name)
         await self.home.look(connection)
+
+    async def _agree_on_keys(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
+        """Tells the schema whether tenants share their keys."""
+        await connection.execute(f'SELECT "{self._schema}".share_keys(%s)', (self._shared_keys,))

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....model.search import Search
-from ...postgres.arrays import numbers
+from ....model.tenant_key import KeyRule, tenant_key
+from ...postgres.arrays import numbers, texts
 from ...postgres.run_statement import RunStatement
 from ..ids import id_text
 from ..queue import Page
-from ..search_bounds import LOOK, IdSpan, kinds_of, span
+from ..search_bounds import LOOK, IdSpan, keys_of, kinds_of, span
 from .kinds import PostgresKinds
 from .reports import status_of
 from .rows import BLOCKED
@@ -36,26 +37,28 @@ _FOUND = (
 )
 
 
-async def find(rows: RunStatement, kinds: PostgresKinds, search: Search) -> Page:
-    """Returns a page, as `Queue.find` does."""
+async def find(rows: RunStatement, kinds: PostgresKinds, search: Search, rule: KeyRule = tenant_key) -> Page:
+    """Returns a page, as `Queue.find` does. `rule`: the key of a tenant as it is kept."""
     wanted = span(search)
     await kinds.look()
     fitting = kinds_of(search, kinds.kinds)
     if fitting == []:
         return Page([])
-    found, after = await _find(rows, search, wanted, fitting)
+    found, after = await _find(rows, search, wanted, fitting, keys_of(search, kinds.kinds, rule))
     if any(kind not in kinds.kinds for _, _, kind, *_ in found):
         await kinds.look()
     return Page([status_of(id_text(row[0]), kinds, row[1:]) for row in found], after)
 
 
-async def _find(rows: RunStatement, search: Search, ids: IdSpan, kinds: Sequence[int] | None) -> tuple[list[Any], str]:
+async def _find(
+    rows: RunStatement, search: Search, ids: IdSpan, kinds: Sequence[int] | None, keys: Sequence[str]
+) -> tuple[list[Any], str]:
     """Rows of id, state, kind, attempts, crashes, due, ended, reason and progress, and the id at which the next page
     goes on."""
     if search.key:
-        live = _LIVE.format(keyed=" AND id IN (SELECT id FROM S.keyed WHERE key = %s)")
+        live = _LIVE.format(keyed=" AND id IN (SELECT id FROM S.keyed WHERE key = ANY (%s::text[]))")
         looked = f"SELECT * FROM ({live}) AS live"
-        bounds: tuple[Any, ...] = (*ids, search.key)
+        bounds: tuple[Any, ...] = (*ids, texts(keys))
     else:
         looked = f"SELECT * FROM (({_LIVE.format(keyed='')}) UNION ALL ({_ENDED})) AS all_of_them"
         bounds = (*ids, *ids)

@@ -28,11 +28,12 @@ from ...postgres.hints import PostgresHints
 from ...postgres.server import explained
 from ...trusted_time import TrustedTime, server_time
 from ..admission import check, check_changes
+from ..counts import Held
 from ..engines import QueueEngine
 from ..gates import ShutLanes
 from ..history import kept
 from ..ids import Ids, id_number, id_text
-from ..lifecycle import TERMINAL
+from ..lifecycle import LEASED, TERMINAL, WAITING
 from ..poller import Found, LookResult, Poller
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..shared_settlements import FEW, Succeeded, settlements
@@ -175,7 +176,9 @@ class PostgresQueue:
         leased: Leased | None = None
         try:
             times = self._time(), int(self._clock.wall() * 1000)
-            ids, first, moment, found = await stored(self._write, self._kinds, self._ids, items, times, claim)
+            ids, first, moment, found = await stored(
+                self._write, self._kinds, self._ids, items, times, claim, self._config.key_rule
+            )
             taken = self._claiming.turned(found)
             if taker is not None and taken:
                 leased = await self._claiming.handed_out(taken, taker.seconds)
@@ -286,7 +289,7 @@ class PostgresQueue:
         return await statuses(self._read, self._kinds, self._kinds.look, ids)
 
     async def find(self, search: Search) -> Page:
-        return await find(self._read, self._kinds, search)
+        return await find(self._read, self._kinds, search, self._config.key_rule)
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         return await tries(self._read, ids)
@@ -296,6 +299,14 @@ class PostgresQueue:
 
     async def counts(self) -> dict[str, int]:
         return await counts(self._read)
+
+    async def held(self) -> Held:
+        items = await self.counts()
+        live = sum(items[state.label] for state in WAITING | LEASED)
+        known = any(kind.tenant for kind in [*self._kinds.kinds.values()])
+        if live * 2 <= self._config.max_waiting or not known:
+            return Held(self._config.max_waiting, live, {})
+        return Held(self._config.max_waiting, live, dict(await self._read(call.HELD, (), "the room of tenants")))
 
     async def tally(self) -> Tally:
         return await tally(self._read)

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from ....model.tenant_key import KeyRule, tenant_key
 from ....model.workload import Headers
 from ...postgres.arrays import blobs, numbers, texts
+from ..admission import dedupe_name
 from ..kinds import Kinds
 from ..queue import NewItem
 
@@ -69,8 +71,9 @@ class NewRows(NamedTuple):
     dedupe_keys: str
 
 
-def new_rows(kinds: Kinds, ids: Sequence[int], items: Sequence[NewItem]) -> NewRows:
-    """Items with these ids, as arguments; their kinds have numbers."""
+def new_rows(kinds: Kinds, ids: Sequence[int], items: Sequence[NewItem], rule: KeyRule = tenant_key) -> NewRows:
+    """Items with these ids, as arguments; their kinds have numbers. `rule`: the dedupe key of a tenant as it is kept;
+    of keys that order the schema has it."""
     of_items = [kinds.numbers[item.kind] for item in items]
     tagged: list[tuple[int, str, str, float]] = []
     deduped: list[tuple[int, str, str]] = []
@@ -83,7 +86,7 @@ def new_rows(kinds: Kinds, ids: Sequence[int], items: Sequence[NewItem]) -> NewR
             tagged.append((number, item.key, headers, item.expires_at))
         if item.dedupe_key:
             flag |= DEDUPED
-            deduped.append((number, item.kind.function, item.dedupe_key))
+            deduped.append((number, item.kind.function, dedupe_name(item, rule)))
         if item.on_done is not None:
             flag |= TELLS
         flags.append(flag)

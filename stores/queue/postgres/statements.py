@@ -80,6 +80,10 @@ SUCCEED = (
     " '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}') AS s ORDER BY g.place"
 )
 CANCEL = "SELECT answers, again FROM S.queue_cancel(%s::bigint, %s::bigint[])"
+HELD = (
+    "SELECT k.tenant, sum(l.n)::bigint FROM (SELECT kind, count(*) AS n FROM S.tasks WHERE state < 10 GROUP BY kind)"
+    " AS l JOIN S.kinds AS k USING (kind) GROUP BY 1"
+)
 DUE = "SELECT function, items FROM S.queue_due(%s::bigint, %s::int) WHERE items > 0"
 AGEING = "SELECT function, priority, waited, attempts FROM S.queue_ageing(%s::bigint) WHERE waited > 0 OR attempts > 0"
 NOW = "SELECT S.now_micros(%s::bigint)"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from ....model.tenant_key import KeyRule, tenant_key
 from ...postgres.run_statement import RunStatement
 from ..ids import Ids
 from ..queue import NewItem
@@ -35,12 +36,13 @@ async def stored(
     items: Sequence[NewItem],
     times: tuple[int | None, int],
     claim: Sequence[Any],
+    rule: KeyRule = tenant_key,
 ) -> StoredItems:
     """Stores the items in one statement. `times`: µs to use instead of the server's clock, or None, and this host's ms.
     `claim`: arguments of a claim in the same transaction, or empty; with callbacks there is no claim."""
     for attempt in range(NEW_IDS):
         numbers = ids.take(len(items), times[1])
-        arguments: tuple[Any, ...] = (times[0], *new_rows(kinds, numbers, items))
+        arguments: tuple[Any, ...] = (times[0], *new_rows(kinds, numbers, items, rule))
         told = callback_rows(kinds, numbers, items)
         if told is not None:
             statement = call.SUBMIT_WITH_CALLBACKS

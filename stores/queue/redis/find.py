@@ -7,10 +7,11 @@ import heapq
 from collections.abc import Sequence
 
 from ....model.search import Search
+from ....model.tenant_key import KeyRule, tenant_key
 from ...redis.server import RedisServer
 from ..ids import id_number, id_text
 from ..queue import Page, Status
-from ..search_bounds import LOOK, IdSpan, kinds_of, span
+from ..search_bounds import LOOK, IdSpan, keys_of, kinds_of, span
 from .kinds import RedisKinds
 from .reports import statuses
 from .script import queue_script
@@ -36,27 +37,31 @@ end
 return {step[1], found}
 """,
 )
-# ARGV: time, key, most ids.
+# ARGV: time, most ids of each, keys.
 _KEYED = queue_script(
     "no-writes",
     """
-local key = be4(#ARGV[2]) .. ARGV[2]
-local found = call('ZREVRANGEBYLEX', base .. 'keyed', '(' .. key .. '\\255', '[' .. key, 'LIMIT', 0, ARGV[3])
-for i, each in ipairs(found) do found[i] = sub(each, -8) end
+local found = {}
+for i = 3, #ARGV do
+  local key = be4(#ARGV[i]) .. ARGV[i]
+  local some = call('ZREVRANGEBYLEX', base .. 'keyed', '(' .. key .. '\\255', '[' .. key, 'LIMIT', 0, ARGV[2])
+  for _, each in ipairs(some) do found[#found + 1] = sub(each, -8) end
+end
 return found
 """,
 )
 
 
-async def find(server: RedisServer, base: str, kinds: RedisKinds, search: Search) -> Page:
-    """Returns a page, as `Queue.find` does."""
+async def find(server: RedisServer, base: str, kinds: RedisKinds, search: Search, rule: KeyRule = tenant_key) -> Page:
+    """Returns a page, as `Queue.find` does. `rule`: the key of a tenant as it is kept."""
     ids = span(search)
     await kinds.look()
     fitting = kinds_of(search, kinds.kinds)
     if fitting == []:
         return Page([])
     if search.key:
-        raw = await server.run(_KEYED, [base], -1, search.key.encode(), LOOK, about="a search")
+        keys = [key.encode() for key in keys_of(search, kinds.kinds, rule)]
+        raw = await server.run(_KEYED, [base], -1, LOOK, *keys, about="a search")
         numbers = sorted((number for each in raw if _within(number := int.from_bytes(each, "big"), ids)), reverse=True)
     else:
         numbers = await _scan(server, base, search, ids, fitting)

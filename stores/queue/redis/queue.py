@@ -28,8 +28,10 @@ from ...redis.server import RedisServer
 from ...trusted_time import TrustedTime, server_time
 from ..admission import check, check_changes
 from ..callback import refuse_callbacks
+from ..counts import Held
 from ..engines import QueueEngine
 from ..gates import ShutLanes
+from ..lifecycle import LEASED, WAITING
 from ..poller import Poller
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..shared_settlements import FEW, Succeeded, settlements
@@ -164,7 +166,10 @@ class RedisQueue:
     async def _submitted(self, items: Sequence[NewItem]) -> tuple[Any, bool]:
         """Returns the answer of SUBMIT, and whether all due items were claimed in the same step for a lease that
         waits."""
-        rows, highest = new_rows(self._kinds, items), max(self._kinds.numbers[item.kind] for item in items)
+        rows, highest = (
+            new_rows(self._kinds, items, self._config.key_rule),
+            max(self._kinds.numbers[item.kind] for item in items),
+        )
         arguments = [*self._home.words, highest, self._config.max_waiting, *rows]
         await self._waiting.takers.ready(items)
         taker = self._waiting.takers.reserve(items) if self._quiet() <= 0 else None
@@ -263,7 +268,7 @@ class RedisQueue:
 
     async def find(self, search: Search) -> Page:
         await self._ground.ready()
-        return await find(self._server, self.base, self._kinds, search)
+        return await find(self._server, self.base, self._kinds, search, self._config.key_rule)
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         return await reports.tries(self._server, self.base, ids)
@@ -273,6 +278,13 @@ class RedisQueue:
 
     async def counts(self) -> dict[str, int]:
         return await reports.counts(self._server, self.base)
+
+    async def held(self) -> Held:
+        items, kinds = await self.counts(), dict(self._kinds.kinds)
+        live = sum(items[state.label] for state in WAITING | LEASED)
+        if live * 2 <= self._config.max_waiting or not any(kind.tenant for kind in kinds.values()):
+            return Held(self._config.max_waiting, live, {})
+        return Held(self._config.max_waiting, live, await reports.held(self._server, self.base, kinds))
 
     async def tally(self) -> Tally:
         return await reports.tally(self._server, self.base)

@@ -6,12 +6,12 @@ import asyncio
 import json
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ....model.claim import State
 from ....model.tries import Try
-from ....model.workload import Headers
+from ....model.workload import Headers, Kind
 from ...redis.server import RedisServer
 from ..ageing import folded
 from ..ids import created_at, id_number
@@ -57,6 +57,15 @@ for i, task in ipairs(fields('tasks', ids)) do
     found[i] = {task, reason, progress, till}
   end
 end
+return found
+""",
+)
+#: ARGV: time, kinds (4 bytes each). Answers how many items of each wait by themselves.
+_HELD = queue_script(
+    "no-writes",
+    """
+local found = {}
+for i, kind in ipairs(cut(ARGV[2], 4)) do found[i] = call('ZCARD', base .. 'kind:' .. kind) end
 return found
 """,
 )
@@ -240,3 +249,13 @@ async def _tally(server: RedisServer, base: str) -> Tally:
             states[state] += count
         if cursor == b"0":
             return Tally(taken, forgotten, {state.label: states[int(state)] for state in State})
+
+
+async def held(server: RedisServer, base: str, kinds: Mapping[int, Kind]) -> dict[str, int]:
+    """Number of items of each tenant that wait."""
+    numbers = b"".join(number.to_bytes(4, "big") for number in kinds)
+    found: Counter[str] = Counter()
+    counts = await server.run(_HELD, [base], -1, numbers, about="the room of tenants")
+    for kind, count in zip(kinds.values(), counts, strict=True):
+        found[kind.tenant] += int(count)
+    return dict(found)

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from ....model.errors import Overloaded
+from ....model.tenant_key import KeyRule, tenant_key
+from ..admission import dedupe_name
 from ..kinds import Kinds
 from ..queue import NewItem, Submitted
 from .script import AT_HOME, DEDUPED, EXTRA, KEYED, queue_script
@@ -124,15 +126,16 @@ return {now, concat(ids), same}
 SUBMIT = queue_script("", SUBMIT_BODY)
 
 
-def new_rows(kinds: Kinds, items: Sequence[NewItem]) -> list[Any]:
-    """The arguments of SUBMIT from the number of items on; their kinds have numbers."""
+def new_rows(kinds: Kinds, items: Sequence[NewItem], rule: KeyRule = tenant_key) -> list[Any]:
+    """The arguments of SUBMIT from the number of items on; their kinds have numbers. `rule`: the key of a tenant as it
+    is kept."""
     plain: list[Any] = [len(items)]
     tagged: list[Any] = []
     lane_of, number_of = kinds.lane_of, kinds.numbers
     for index, item in enumerate(items, 1):
         flags = 0
         if item.key or item.headers or item.expires_at or item.dedupe_key:
-            flags, tags = _tags(item)
+            flags, tags = _tags(item, rule)
             tagged += (index, *tags)
         kind = number_of[item.kind]
         task = _NEW(0, flags, lane_of[kind], kind, len(item.payload), 0, 0, 0, 0, int(item.due * 1e6))
@@ -140,16 +143,18 @@ def new_rows(kinds: Kinds, items: Sequence[NewItem]) -> list[Any]:
     return plain + tagged
 
 
-def _tags(item: NewItem) -> tuple[int, tuple[bytes, bytes, bytes]]:
+def _tags(item: NewItem, rule: KeyRule) -> tuple[int, tuple[bytes, bytes, bytes]]:
     """The flags of an item, and its extra, key and dedupe name as they are stored."""
-    flags, extra, name = 0, b"", b""
+    flags, extra, key, name = 0, b"", b"", b""
     if item.key or item.headers or item.expires_at:
         flags = EXTRA | (KEYED if item.key else 0)
         extra = _encode((item.key, item.headers, item.expires_at))
     if item.dedupe_key:
         flags |= DEDUPED
-        name = item.kind.function.encode(errors="backslashreplace") + b"\0" + item.dedupe_key.encode()
-    return flags, (extra, item.key.encode(), name)
+        name = item.kind.function.encode(errors="backslashreplace") + b"\0" + dedupe_name(item, rule).encode()
+    if item.key:
+        key = rule(item.kind.tenant, item.key).encode()
+    return flags, (extra, key, name)
 
 
 def submitted(answer: Sequence[Any], count: int, most: int) -> list[Submitted]:

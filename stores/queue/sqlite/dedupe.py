@@ -12,8 +12,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ....model.tenant_key import KeyRule, tenant_key
 from ...sqlite.insert import insert
-from ..admission import SUBMISSION_PREFIX
+from ..admission import SUBMISSION_PREFIX, dedupe_name
 from ..queue import NewItem
 from .rows import IDS, json_text
 
@@ -59,18 +60,22 @@ def stems(connection: sqlite3.Connection) -> set[tuple[str, str]]:
 
 
 def note(
-    connection: sqlite3.Connection, runs: set[tuple[str, str]], items: Sequence[NewItem], numbers: Sequence[int]
+    connection: sqlite3.Connection,
+    runs: set[tuple[str, str]],
+    items: Sequence[NewItem],
+    numbers: Sequence[int],
+    rule: KeyRule = tenant_key,
 ) -> dict[tuple[str, str], int]:
     """Notes the item of each dedupe key. Returns the ids of keys, by ⟨function, key⟩, if some were known before or come
     twice; nearly always none was, and one or two statements tell so. `runs`: function and stem of each run, kept up to
-    date."""
+    date. `rule`: the key of a tenant as it is kept."""
     run = _run(items)
     if run is not None and connection.execute(_MEETS, run).fetchone() is None:
         connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?)", (*run, numbers[0], numbers[-1]))
         runs.add((run.function, run.first[:-DIGITS]))
         return {}
     wanted = [
-        (item.kind.function, item.dedupe_key, number)
+        (item.kind.function, dedupe_name(item, rule), number)
         for item, number in zip(items, numbers, strict=True)
         if item.dedupe_key
     ]

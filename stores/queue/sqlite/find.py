@@ -17,12 +17,12 @@ _JOINS = "LEFT JOIN entities AS e ON e.id = t.id LEFT JOIN keyed AS k ON k.id = 
 
 
 def find(
-    connection: sqlite3.Connection, search: Search, span: IdSpan, kinds: Sequence[int] | None
+    connection: sqlite3.Connection, search: Search, span: IdSpan, kinds: Sequence[int] | None, keys: Sequence[str]
 ) -> tuple[list[Any], str]:
-    """Returns rows of COLUMNS, and the id at which the next page goes on."""
-    keyed = " AND id IN (SELECT id FROM keyed WHERE key = ?)" if search.key else ""
+    """Returns rows of COLUMNS, and the id at which the next page goes on. `keys`: the searched key, as it is kept."""
+    keyed = f" AND id IN (SELECT id FROM keyed WHERE key IN {IDS})" if search.key else ""
     looked = f"SELECT * FROM tasks WHERE id >= ? AND id < ?{keyed} ORDER BY id DESC LIMIT {LOOK}"
-    bounds: list[Any] = [*span, *([search.key] if search.key else [])]
+    bounds: list[Any] = [*span, *([json_text(keys)] if search.key else [])]
     fits, given = "", list[Any]()
     if kinds is not None:
         fits += f" AND t.kind IN {IDS}"

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 
 from ....model.claim import State
 from ....model.height import Height
+from ....model.tenant_key import KeyRule, tenant_key
 from ...jobs.sqlite.memory import JobMemory
 from ...sqlite.identity import identity
 from ..claim_yielding import ClaimYielding
@@ -97,7 +98,8 @@ class Memory:
     noted_changes  the number of all changes of the connection when the wall clock was last noted
     """
 
-    def __init__(self, yielding: ClaimYielding | None = None) -> None:
+    def __init__(self, yielding: ClaimYielding | None = None, key_rule: KeyRule = tenant_key) -> None:
+        self.key_rule = key_rule
         self.kinds = SqliteKinds()
         self.ids = Ids(0)
         self.counts: Counter[State] = Counter()

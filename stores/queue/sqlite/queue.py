@@ -31,13 +31,14 @@ from ...trusted_time import TrustedTime
 from ..admission import check, check_changes
 from ..ageing import folded
 from ..claim_yielding import ClaimYielding
+from ..counts import Held
 from ..gates import ShutLanes
 from ..history import ROW, kept
-from ..ids import created_at, first_id, id_number, id_text
+from ..ids import first_id, id_number, id_text
 from ..lease_clock import STEP
-from ..lifecycle import LEASED, TERMINAL, next_trigger
+from ..lifecycle import LEASED, TERMINAL, WAITING
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
-from ..search_bounds import kinds_of, span
+from ..search_bounds import keys_of, kinds_of, span
 from ..sweep_grace import SweepGrace
 from . import reports
 from .ageing import ages
@@ -49,10 +50,11 @@ from .forgetting import forget_ended
 from .items import peek, reschedule
 from .leases import end_leases, renew
 from .memory import Memory
-from .rows import BLOCKED, IDS, SCHEMA, json_text
+from .rows import IDS, SCHEMA, json_text
 from .settle import cancel, end, succeed
 from .submit import submit
 from .tally import Count, count_due
+from .tenant_keys import own_keys
 
 __all__ = ["SCHEMA", "SqliteQueue"]
 
@@ -82,7 +84,7 @@ class SqliteQueue:
         self.trusted = trusted or TrustedTime(clock, boot=boot)  # the time by which old jobs and ended items go
         self._config = config or StoresConfig()
         self._clock = clock
-        self._memory = Memory(ClaimYielding(self._config.busy_share))
+        self._memory = Memory(ClaimYielding(self._config.busy_share), self._config.key_rule)
         self._keeps_time = False  # the file's lease clock belongs to this run
         self._swept, self._sweep_grace = 0, SweepGrace()
         self._tallying = asyncio.Lock()
@@ -96,6 +98,7 @@ class SqliteQueue:
         """Reads the memory from the tables. Harmless when open."""
 
         def read(connection: sqlite3.Connection) -> float:
+            own_keys(connection)
             self._memory.reload(connection)
             self._outbox.again(connection)
             durable = self._config.synchronous == "FULL"
@@ -263,31 +266,15 @@ class SqliteQueue:
         return [self._status(each, found.get(id_number(each))) for each in ids]
 
     def _status(self, id: str, row: Any) -> Status | None:
-        if row is None:
-            return None
-        state, kind, attempts, crashes, trigger, ended, reason, progress, due, fence = row
-        until = self._memory.leased_until(fence, id_number(id)) if state in LEASED else 0
-        if until:
-            until += self._now() - self._monotonic()
-        return Status(
-            id=id,
-            state=State(state),
-            kind=self._memory.kinds.kinds[kind],
-            attempts=attempts,
-            crashes=crashes,
-            created_at=min(created_at(id_number(id)), self._clock.wall()),
-            due=(next_trigger(State(state), due if (trigger or 0) >= BLOCKED else trigger, until) or 0) / 1e6,
-            ended_at=(ended or 0) / 1e6,
-            reason=reason or "",
-            progress=progress or "",
-        )
+        return None if row is None else reports.status(self._memory, id, row, self._now(), self._monotonic())
 
     async def find(self, search: Search) -> Page:
         memory, wanted = self._opened(), span(search)
         kinds = kinds_of(search, dict(memory.kinds.kinds))
         if kinds == []:
             return Page([])
-        rows, after = await self._file.read(lambda connection: find(connection, search, wanted, kinds))
+        keys = keys_of(search, memory.kinds.kinds, self._config.key_rule)
+        rows, after = await self._file.read(lambda connection: find(connection, search, wanted, kinds, keys))
         found = [self._status(id_text(row[0]), row[1:]) for row in rows]
         return Page([each for each in found if each is not None], after)
 
@@ -327,6 +314,13 @@ class SqliteQueue:
     async def counts(self) -> dict[str, int]:
         memory = self._opened()
         return {state.label: memory.counts[state] for state in State}
+
+    async def held(self) -> Held:
+        memory, most = self._opened(), self._config.max_waiting
+        live = sum(memory.counts[state] for state in WAITING | LEASED)
+        if live * 2 <= most or not any(kind.tenant for kind in [*memory.kinds.kinds.values()]):
+            return Held(most, live, {})
+        return Held(most, live, await self._file.read(reports.held))
 
     async def tally(self) -> Tally:
         memory = self._opened()

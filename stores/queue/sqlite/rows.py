@@ -114,7 +114,9 @@ CREATE TABLE IF NOT EXISTS runs ( -- dedupe keys that rise together with their i
     PRIMARY KEY (function, first)
 ) STRICT, WITHOUT ROWID;
 """
-SCHEMA = _TABLES + "".join(f"{statement};\n" for statement in create()) + IDENTITY + JOBS
+#: Holds one row once the keys of tenants are their own (tenant_keys.py).
+_OWN_KEYS = "CREATE TABLE IF NOT EXISTS own_keys (one INTEGER PRIMARY KEY CHECK (one = 1)) STRICT;\n"
+SCHEMA = _OWN_KEYS + _TABLES + "".join(f"{statement};\n" for statement in create()) + IDENTITY + JOBS
 
 #: A task as claims read it, and the index of each column in it.
 TaskRow = tuple[int, int, int, int, int, int, int, int, int, int]

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from ....model.errors import Overloaded
 from ...sqlite.insert import insert
+from ..admission import dedupe_name
 from ..ids import id_text
 from ..lifecycle import LEASED, WAITING
 from ..queue import NewItem, Submitted
@@ -40,7 +41,7 @@ def submit(
     memory.note_stored((item.kind.priority for item in items), len(items), now, born=born)
     fresh, few = memory.just_submitted(connection) or Fresh(), len(items) <= FRESH_ITEMS
     numbers = memory.ids.take(len(items), now // 1000)
-    known = note(connection, memory.runs, items, numbers)
+    known = note(connection, memory.runs, items, numbers, memory.key_rule)
     if (
         not few
         and not known
@@ -52,13 +53,13 @@ def submit(
     entities: list[tuple[int, bytes, str, str, float]] = []
     keyed: list[tuple[str, int, int]] = []
     keys: set[str] = set()
-    number_of, lane_of = memory.kinds.numbers, memory.kinds.lane_of
+    number_of, lane_of, rule = memory.kinds.numbers, memory.kinds.lane_of, memory.key_rule
     for number, item in zip(numbers, items, strict=True):
         payload, flags = item.payload, mark
         if item.key or item.headers or item.expires_at:
             flags |= HAS_EXTRA
         if item.dedupe_key:
-            if known and (first := known.get((item.kind.function, item.dedupe_key), number)) != number:
+            if known and (first := known.get((item.kind.function, dedupe_name(item, rule)), number)) != number:
                 answers.append(Submitted(id_text(first), True))
                 continue
             flags |= DEDUPED
@@ -66,13 +67,12 @@ def submit(
         trigger = due = int(item.due * 1e6) or now
         if item.key:
             flags |= KEYED
-            if (
-                item.key in keys
-                or connection.execute("SELECT 1 FROM keyed WHERE key = ? LIMIT 1", (item.key,)).fetchone()
-            ):
+            if (key := rule(item.kind.tenant, item.key)) in keys or connection.execute(
+                "SELECT 1 FROM keyed WHERE key = ? LIMIT 1", (key,)
+            ).fetchone():
                 trigger = BLOCKED
-            keys.add(item.key)
-            keyed.append((item.key, number, due))
+            keys.add(key)
+            keyed.append((key, number, due))
         lane, size = lane_of[kind], len(payload)
         tasks.append((number, lane, kind, 0, trigger, flags, size))
         headers = json_text(item.headers) if item.headers else ""

@@ -24,15 +24,16 @@ async def test_options_come_through(on_postgres: Place) -> None:
             tailrace.enqueue(connection, MAIL, arguments={"to": to}, schema=schema, **options)
 
         leave("first", key="ann", headers={"trace": "é"}, priority="reporting", expires_after="1h", tenant="acme")
-        leave("second", key="ann", priority="reporting")
+        leave("second", key="ann", priority="reporting", tenant="acme")
+        leave("others", key="ann", dedupe_key="welcome-ann", tenant="beta")
         leave("later", delay="1h")
         leave("over", expires_after=0)
         leave("once", dedupe_key="welcome-ann", collection="welcome")
         leave("twice", dedupe_key="welcome-ann")
     # When they have arrived
     found = {item["payload"]: item for item in await on_postgres.arrived()}
-    # Then one of a key, none too early or too late, none twice
-    assert sorted(found) == [b'{"to":"first"}', b'{"to":"once"}']
+    # Then one of a tenant's key, none too early or too late, none of a tenant twice
+    assert sorted(found) == [b'{"to":"first"}', b'{"to":"once"}', b'{"to":"others"}']
     first, once = found[b'{"to":"first"}'], found[b'{"to":"once"}']
     assert (first["kind"].priority, first["kind"].tenant, first["extra"].key) == (3, "acme", "ann")
     assert first["extra"].headers == (("trace", "é"),)

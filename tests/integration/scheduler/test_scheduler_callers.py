@@ -141,6 +141,16 @@ async def test_a_worker_announces_only_what_it_may_run(fleet: Fleet, granting: S
     assert not {"t", "u"} & {*granting.core.workers}
 
 
+async def test_no_worker_attaches_with_the_platforms_own_functions(fleet: Fleet, scheduler: SchedulerServer) -> None:
+    with fleet.as_(fleet.issue("worker", "w1")):
+        with pytest.raises(InvalidRequest, match="as only the platform's own do"):
+            await hello(scheduler.address, "t", functions=("tailrace.callback",))
+        sessions = SchedulerSessions(scheduler.address)
+        with pytest.raises(InvalidRequest, match="as only the platform's own do"):
+            await in_pools(sessions, "u", [("default", ["tailrace.callback"])], [])
+    await sessions.close()
+
+
 async def test_a_workers_pools_serve_only_what_it_may_run(fleet: Fleet, granting: SchedulerServer) -> None:
     # Given a worker that may run ml.*, and announces nothing else
     with fleet.as_(fleet.issue("worker", "ml-1")):
