@@ -51,9 +51,13 @@ BEGIN
         WITH oldest AS (
             SELECT o.id, sum(o.size) OVER (ORDER BY o.number) - o.size AS before
             FROM (SELECT r.id, r.number, r.size FROM results AS r WHERE r.tenant = worst ORDER BY r.number LIMIT 1000) AS o
+        ), pushed AS (
+            DELETE FROM results AS r USING oldest AS o WHERE r.id = o.id AND o.before < over RETURNING r.id, r.number
         )
-        DELETE FROM results AS r USING oldest AS o WHERE r.id = o.id AND o.before < over;
+        INSERT INTO results_gone AS g (id, number) SELECT t.id, t.number FROM pushed AS t
+            ON CONFLICT (id) DO UPDATE SET number = excluded.number;
         EXIT WHEN NOT FOUND;
+        DELETE FROM results_gone AS g WHERE g.number <= (SELECT max(n.number) - 100000 FROM results_gone AS n);
         SELECT sum(bytes) - max_bytes INTO over FROM results_size;
     END LOOP;
 END $$;
