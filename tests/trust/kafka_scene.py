@@ -165,7 +165,7 @@ class Scene:
         await asyncio.to_thread(produce)
 
 
-async def until(true: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
+async def until(true: Callable[[], Awaitable[bool]], seconds: float = 90.0) -> None:
     """Waits until something is true."""
     async with asyncio.timeout(seconds):
         while not await true():

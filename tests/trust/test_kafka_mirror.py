@@ -24,6 +24,7 @@ async def scene(kafka: str, tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 @pytest.mark.trust(point=2)
+@pytest.mark.long(minutes=0.15)
 async def test_a_mirror_is_read_from_the_offsets_that_the_group_has_there(
     scene: Scene, own_kafka: KafkaCluster
 ) -> None:
