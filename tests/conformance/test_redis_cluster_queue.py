@@ -15,6 +15,7 @@ from servers.queues import ServedQueue
 from tailrace.model.claim import Leased
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.errors import ConfigError, NotConnected
+from tailrace.model.reopening import MISSING
 from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
@@ -125,6 +126,24 @@ async def test_a_master_that_dies_and_comes_back(nodes: Nodes) -> None:
         await queue.submit([NewItem(MAIL, b"")])
     server.program.start()
     assert (await leased(queue)).payloads[0] == b"here"
+    await queue.close()
+
+
+async def test_no_second_queue_begins_at_a_node_whose_claim_to_the_slot_is_older(nodes: Nodes) -> None:
+    # Given a queue that was seen at a node with a newer claim than the one that has its slot now, and nothing of it
+    queue = await opened(nodes)
+    holder = nodes.holder(queue.base)
+    slot = nodes.ask(0, "CLUSTER KEYSLOT", queue.base)
+    nodes.ask(holder, "DEL", *nodes.ask(holder, "CLUSTER GETKEYSINSLOT", slot, 1000))
+    seen, queue._home._epoch = queue._home._epoch, 1 << 40
+    # When something is submitted, then no queue begins there
+    with pytest.raises(NotConnected, match="its claim to the slot"):
+        await queue.submit([NewItem(MAIL, b"")])
+    assert nodes.ask(holder, "CLUSTER COUNTKEYSINSLOT", slot) == 0
+    # But at a node whose claim is as new, and operators hear that accepted work may be missing
+    queue._home._epoch = seen
+    await queue.submit([NewItem(MAIL, b"")])
+    assert [MISSING in each.what for each in queue.troubles()] == [True]
     await queue.close()
 
 

@@ -7,8 +7,10 @@ from pydantic import ValidationError
 from redis import exceptions
 
 from tailrace.model.errors import NotConnected, StoreFull
+from tailrace.stores.queue.redis.options import RedisQueueOptions
 from tailrace.stores.redis.options import RedisOptions
 from tailrace.stores.redis.server import explained
+from tailrace.stores.state.redis_server import RedisStateOptions
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,33 @@ def test_files_for_tls_need_a_url_with_tls() -> None:
     with pytest.raises(ValidationError, match="rediss"):
         RedisOptions(url="redis://h", tls_ca="ca.pem")
     assert RedisOptions(url="rediss://h", tls_ca="ca.pem").tls_ca == "ca.pem"
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("redis+sentinel://h:26379", r"redis\+sentinel://HOST:26379"),
+        ("redis+sentinel://h:x/orders", r"redis\+sentinel://HOST:26379"),
+        ("redis://h/0?sentinel_master=orders", r"'sentinel_master'.*redis\+sentinel://"),
+        ("redis://h/0?socket_timeout=1", "'socket_timeout'.*`timeout`"),
+        ("redis+sentinel://h/orders?protocol=3", "'protocol'"),
+    ],
+)
+def test_a_url_that_cannot_be_is_refused_with_what_to_write(url: str, words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        RedisOptions(url=url)
+
+
+def test_sentinels_are_named_without_user_and_password() -> None:
+    options = RedisOptions(url="redis+sentinel://user:secret@a,[::1]:26380/orders/3")
+    assert options.server == "Redis 'orders' by Sentinel at a:26379,::1:26380"
+    pool = options.client().connection_pool
+    given = {name: pool.connection_kwargs[name] for name in ("username", "password", "db", "protocol")}
+    assert given == {"username": "user", "password": "secret", "db": 3, "protocol": 2}
+
+
+@pytest.mark.parametrize("more", [{"replicas": 1}, {"url": "redis+sentinel://h/orders"}])
+def test_a_cluster_has_neither_sentinels_nor_replicas_to_wait_for(more: dict) -> None:
+    for options in (RedisQueueOptions, RedisStateOptions):
+        with pytest.raises(ValidationError, match="luster"):
+            options(cluster=True, **more)
