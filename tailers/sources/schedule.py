@@ -103,9 +103,10 @@ class Ticker:
         or by another host's clock. Otherwise they would be silent until then. Looks at once where this host's clock was
         set back, else now and then."""
         ahead, at = self._clocks()
-        set_back_now = was_set(self._ahead, ahead, at - self._at) < 0
-        if not set_back_now and self._clock.monotonic() < self._looked_back + LOOK_BACK_EVERY:
-            return
+        if was_set(self._ahead, ahead, at - self._at) >= 0:  # else it is noted once all were looked at
+            self._ahead, self._at = ahead, at
+            if self._clock.monotonic() < self._looked_back + LOOK_BACK_EVERY:
+                return
         now = self._clock.wall()
         for row in await self._schedules.list(MOST_SCHEDULES):
             if (after := set_back(row, now)) is not None and await self._schedules.put(after, row.version):
