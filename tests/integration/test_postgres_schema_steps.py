@@ -38,6 +38,7 @@ async def test_a_node_of_the_version_before_goes_on_and_starts_over_a_schema_who
     async def unasked(*_: object) -> None: ...
 
     monkeypatch.setattr(checked_server, "look_for_a_crash", unasked)
+    monkeypatch.setattr(checked_server.CheckedPostgres, "_agree_on_keys", unasked)
     every = steps()
     [first] = [index for index, step in enumerate(every) if step.number == every[-1].beside + 1]
     with monkeypatch.context() as patch:
