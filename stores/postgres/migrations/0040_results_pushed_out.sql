@@ -1,6 +1,6 @@
 -- Results that were pushed out by newer ones are known by their ids, the last hundred thousand of them, so that who asks
 -- for one is told.
--- Beside 38.
+-- Beside 33.
 
 CREATE TABLE results_gone (
     id text COLLATE "C" PRIMARY KEY,
