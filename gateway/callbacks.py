@@ -182,7 +182,8 @@ class Callbacks:
             check_url(request.url, self._allowed)
         except (msgspec.DecodeError, TailraceError) as error:
             return Settle(id, fence, State.FATAL_FAILURE, 0.0, attempt, reason=plain(str(error), SHOWN), outcome=_FATAL)
-        host = host_of(request.url)
+        # A host by tenant: a chat program's is that of many, and one whose address there is silent stops no other.
+        host = f"{leased.kinds[index].tenant} {host_of(request.url)}"
         if wait := self._hosts.take(host, self._clock.monotonic()):
             before = attempt - 1  # it was not tried
             return Settle(id, fence, State.RETRIABLE_FAILURE if before else State.NEW, wait, before)
