@@ -49,7 +49,8 @@ class _Silence:
 
 
 class HostPlaces:
-    """The requests of one gateway by host (and tenant, in one name). Invariant: each host that is counted has a request out."""
+    """The requests of one gateway by host (and tenant, in one name). Invariant: each host that is counted has a request
+    out."""
 
     def __init__(self) -> None:
         self._out: Counter[str] = Counter()
