@@ -281,7 +281,7 @@ class ExecutorProcess:
 
     def hears_nothing(self, now: float, longest: float) -> bool:
         """Looks at its pulse. True: it is silent, by its own doing, and its timer is about to ring."""
-        silent = self.silence.look(self.board.last_pulse(), now) > longest  # it has none in a simulation
+        silent = self.silence.look(self.board.last_pulse(), now) > longest
         return silent and self.silence.is_to_end(longest, self._watch.armed(self._page), self.timer, now)
 
     def kill_unexplained(self, what: str = "") -> None:

@@ -66,6 +66,10 @@ class SimExecutor(ExecutorProcess):
     def pid(self) -> int:
         return self._pid
 
+    def hears_nothing(self, now: float, longest: float) -> bool:
+        """Nothing here keeps an interpreter lock, and a simulated process shows no pulse."""
+        return False
+
     async def start(self) -> None:
         self.started = self._loop.time()
         await asyncio.sleep(START)

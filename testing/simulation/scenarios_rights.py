@@ -21,6 +21,7 @@ HELD_LESS = plan_of_faults(
     apart=True,
     tailers=1,
     slots=16,
+    seed=2,
 )
 
 #: Nothing goes wrong, and something takes longer than a heartbeat.

@@ -53,7 +53,7 @@ class StartsAudit:
         source, partition, position = run.id.split("/")
         rows = self._disk.rows("state", _ROW, (source, partition, int(position)))
         told = run.fence >> FENCE_BITS  # the second of its hand-out; an epoch is the second of its take
-        return any(is_marked(row) and row.epoch < told for row in (_entry(*each) for each in rows))
+        return any(is_marked(row) and row.epoch <= told for row in (_entry(*each) for each in rows))
 
     def _of_queue(self, run: Execution) -> str:
         rows = self._disk.rows("queue", _TASK, (int(run.id, 16),))
