@@ -61,7 +61,8 @@ class LogReaders:
         is not known."""
         notes, known = await self._notes(), await self.known()
         if tailer not in known:
-            raise InvalidRequest(f"no tailer {tailer!r} of the log is known: {meant(tailer, known)}")
+            others = meant(tailer, known) if known else "no tailer reads the log"
+            raise InvalidRequest(f"no tailer {tailer!r} of the log is known: {others}")
         await self._checkpoints.forget(tailer)
         pair = tailer, known[tailer]
         await self._put({pair: notes[pair] + 1})
