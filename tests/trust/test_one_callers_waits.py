@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 import sys
 import time
@@ -11,10 +12,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from scenes.fleet import Fleet
+from scenes.token_door import Door
 
 import tailrace
 from tailrace.assembly.platform import Platform
 from tailrace.model.errors import Overloaded
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.wire.gateway import GatewayClient
 
 FUNCTIONS = """
 import tailrace
@@ -23,6 +28,7 @@ import tailrace
 async def add(a: int, b: int) -> int:
     return a + b
 """
+GATEWAY = Path(__file__).parents[1] / "integration" / "gateway" / "gateway_process.py"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 pytestmark = pytest.mark.trust(point=14)
@@ -119,3 +125,38 @@ async def test_more_waits_for_jobs_than_a_gateway_allows_are_refused(platform: P
         await job.add_many([])
         ends = await asyncio.gather(*(job.wait(0.5) for _ in range(2)), return_exceptions=True)
     assert {type(end) for end in ends} == {Overloaded, TimeoutError}
+
+
+@pytest.fixture
+async def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
+    spec = importlib.util.spec_from_file_location("gateway_process", GATEWAY)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["gateway_process"] = module
+    spec.loader.exec_module(module)
+    fleet = Fleet(tmp_path / "fleet", monkeypatch)
+    async with module.open_stores(tmp_path) as stores:
+        await stores.control.register([FunctionSpec("add"), FunctionSpec("send_email")])
+        with fleet.as_(fleet.issue("gateway")):
+            server = stores.gateway(listen="tls:127.0.0.1:0", token_listen="127.0.0.1:0")
+            await server.start()
+        yield Door(fleet=fleet, server=server, stores=stores)
+        await server.stop()
+
+
+async def test_a_page_of_jobs_looks_at_no_more_than_it_may_show(door: Door) -> None:
+    # Given a job of a caller, behind thirty of others
+    with door.fleet.as_(door.fleet.issue("client")):
+        async with tailrace.AsyncClient(door.server.address) as client:
+            for function in ("send_email", *["add"] * 30):
+                await client.job(function, function).add_many([])
+    with door.as_(await door.made("read:send_email")) as address:
+        async with GatewayClient(address) as caller:
+            # When it asks for pages of ten, then each looks at ten, and says behind which to go on
+            found: list[list[str]] = []
+            after, pages = "", 0
+            while pages == 0 or after:
+                page = await caller.job_page("", after, 10)
+                found.append([each.type for each in page.trees])
+                after, pages = page.after, pages + 1
+            assert found == [[], [], [], ["send_email"]]
