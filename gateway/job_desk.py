@@ -170,7 +170,11 @@ class JobDesk:
         return await self._known(tree, item)
 
     async def _still_open(self, trees: Sequence[str]) -> list[str]:
-        return await self._store().still_open(trees)
+        try:
+            return await self._store().still_open(trees)
+        except InvalidRequest:  # a store server of the version before knows no such call
+            shown = [await self._store().show(tree) for tree in trees]
+            return [each.id for each in shown if each is not None and each.state not in OVER]
 
     async def _known(self, tree: str, item: str = "") -> TreeStatus:
         found = await self._store().show(tree, item)
