@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import Any
@@ -12,7 +13,8 @@ from ..model.errors import TailraceError
 from ..model.metrics import Metric, Sample
 from .clock import SYSTEM_CLOCK, Clock
 from .duties import Duties
-from .otel import Settings
+from .otel import LAST, Settings
+from .own_thread import OwnThread
 from .proxies import exporting
 
 _LOG = logging.getLogger("tailrace.telemetry")
@@ -20,8 +22,8 @@ _LOG = logging.getLogger("tailrace.telemetry")
 
 class MetricsPush:
     """The sender of metrics: a Part. The collector may be away, slow or refuse: one export is under way at a time, in a
-    thread of its own, and samples that were not sent are in the next one, since all are counted from when their part
-    began."""
+    thread of its own that no stop waits for, and samples that were not sent are in the next one, since all are counted
+    from when their part began."""
 
     def __init__(
         self, settings: Settings, ask: Callable[[], Awaitable[Sequence[Sample]]], clock: Clock = SYSTEM_CLOCK
@@ -32,6 +34,7 @@ class MetricsPush:
         self._began = clock.wall()
         self.duties = Duties("push of metrics")
         self._failing = False
+        self._thread = OwnThread("tailrace-metrics", math.inf)  # the exporter has a time-out of its own
         self._export: Callable[[Any], bool] | None = None
 
     async def start(self) -> None:
@@ -42,7 +45,7 @@ class MetricsPush:
     async def drain(self, timeout: float) -> None:
         """Sends the samples of now, unless that takes long."""
         try:
-            async with asyncio.timeout(min(1.0, timeout)):
+            async with asyncio.timeout(min(LAST, timeout)):
                 await self._push()
         except Exception as error:
             _LOG.debug("the last numbers were not sent: %r", error)
@@ -50,6 +53,7 @@ class MetricsPush:
     async def stop(self) -> None:
         """Ends the sending. Harmless twice."""
         await self.duties.end()
+        self._thread.close()
 
     async def _run(self) -> None:
         while True:
@@ -70,7 +74,7 @@ class MetricsPush:
 
     async def _push(self) -> bool:
         found = list(await self._ask())
-        return await asyncio.to_thread(self._send, found, self._clock.wall())
+        return await self._thread.call(self._send, found, self._clock.wall())
 
     def _send(self, found: Sequence[Sample], now: float) -> bool:
         if self._export is None:

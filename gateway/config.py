@@ -102,7 +102,7 @@ class GatewayConfig(BaseModel):
     max_headers          bytes of one workload's header names and values (8 KiB)
     submitting_items     workloads being stored at once; beyond it Overloaded (20,000)
     submitting_bytes     payload bytes of these (64 MiB)
-    waiting_results      Result calls that wait at once; beyond it Overloaded (10,000)
+    waiting_results      Result calls that wait at once, and likewise waits for jobs; beyond it Overloaded (10,000)
     longest_wait         seconds that one Result call may wait (60 s); clients ask again
     watchers             Watch calls at once; beyond it Overloaded (256)
     capacity             slots of the whole fleet, which reserves may not exceed; 0: not declared

@@ -15,9 +15,6 @@ from .authorization import creator, needs_of
 from .job_desk import MOST_TREES
 from .rules.callback import is_function
 
-#: Pages of all jobs, of MOST_TREES each, in which one call looks for jobs that its caller may read.
-PAGES = 20
-
 
 class AllOfJobs(JobPort, JobPagePort, JobAuditPort, Protocol):
     """All calls about jobs that a gateway answers."""
@@ -56,25 +53,20 @@ class GuardedJobs:
         return await self._inner.job(tree, wait, item)
 
     async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
-        """The trees of which the caller may read the first job, among the newest PAGES pages of all."""
-        return (await self.job_page(state, after, limit)).trees
+        """The trees of which the caller may read the first job, among the newest MOST_TREES of all; for callers of
+        versions that know no pages."""
+        if RIGHTS.get() is None:
+            return await self._inner.jobs(state, after, limit)
+        found = (await self.job_page(state, after, MOST_TREES)).trees
+        return found[:limit] if limit > 0 else found
 
     async def job_page(self, state: str = "", after: str = "", limit: int = 100) -> TreePage:
-        """A page of the trees of which the caller may read the first job, and after which tree to go on."""
-        granted = RIGHTS.get()
-        if granted is None:
-            return await self._inner.job_page(state, after, limit)
-        most = min(limit, MOST_TREES) if limit > 0 else MOST_TREES
-        found: list[TreeStatus] = []
-        for _ in range(PAGES):
-            page = await self._inner.job_page(state, after, MOST_TREES)
-            found += [each for each in page.trees if granted.may(need_of("read", each.jobs[0]))]
-            after = page.after
-            if len(found) > most:
-                return TreePage(found[:most], found[most - 1].id)
-            if len(found) == most or not after:
-                break
-        return TreePage(found, after)
+        """The trees of which the caller may read the first job, of one page of all, and after which tree to go on:
+        a call reads no more trees than it might show, however few of them are the caller's."""
+        page = await self._inner.job_page(state, after, limit)
+        if (granted := RIGHTS.get()) is None:
+            return page
+        return TreePage([each for each in page.trees if granted.may(need_of("read", each.jobs[0]))], page.after)
 
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
         """Needs `read` for all final jobs."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..foundation.clock import Clock
+from ..foundation.duties import Duties
 from ..model.errors import InvalidPayload, InvalidRequest, UserError
 from ..model.job import OVER, JobHolder, JobItem, JobSpec, ResultPage, TreePage, TreeSpec, TreeStatus
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
@@ -19,6 +21,7 @@ from ..stores.jobs.rules.refusals import nameless
 from ..stores.jobs.rules.tree import check
 from ..wire.stores import ANSWER_BYTES
 from .config import GatewayConfig
+from .job_waits import JobWaits
 from .known_functions import KnownFunctions
 from .on_done import OnDone
 from .rules.highest_priority import HighestPriorities
@@ -30,8 +33,6 @@ from .tenant_room import TenantRoom
 MOST_TREES, MOST_RESULTS = 200, 1000
 #: Jobs whose functions are remembered; forgotten all at once when there are more.
 KEPT = 10_000
-#: Seconds between two looks at a tree that a caller waits for.
-LOOK = 0.05
 
 _LOG = logging.getLogger("tailrace.gateway")
 
@@ -46,6 +47,7 @@ class JobDesk:
         functions: KnownFunctions,
         highest: HighestPriorities,
         clock: Clock,
+        duties: Duties,
         room: TenantRoom | None = None,
     ) -> None:
         self._config = config
@@ -56,6 +58,7 @@ class JobDesk:
         self._clock = clock
         self._room = room
         self._function_of: dict[tuple[str, str], tuple[str, str]] = {}  # with the tenant
+        self.waits = JobWaits(self._still_open, config.waiting_results, duties)
 
     def _store(self) -> Jobs:
         if self._jobs is None:
@@ -159,12 +162,19 @@ class JobDesk:
     async def job(self, tree: str, wait: float = 0.0, item: str = "") -> TreeStatus:
         """The status of a tree, at its end or after `wait` seconds."""
         end = self._clock.monotonic() + wait
-        while True:
-            found = await self._known(tree, item)
-            left = end - self._clock.monotonic()
-            if found.state in OVER or left <= 0:
-                return found
-            await asyncio.sleep(min(LOOK, left))
+        found = await self._known(tree, item)
+        left = end - self._clock.monotonic()
+        if found.state in OVER or left <= 0:
+            return found
+        await self.waits.over(found.id, left)
+        return await self._known(tree, item)
+
+    async def _still_open(self, trees: Sequence[str]) -> list[str]:
+        try:
+            return await self._store().still_open(trees)
+        except InvalidRequest:  # a store server of the version before knows no such call
+            shown = [await self._store().show(tree) for tree in trees]
+            return [each.id for each in shown if each is not None and each.state not in OVER]
 
     async def _known(self, tree: str, item: str = "") -> TreeStatus:
         found = await self._store().show(tree, item)

@@ -97,7 +97,8 @@ class GatewayService:
         self.cancel, self.find = status.cancel, status.find
         self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
-        job_desk, replays = JobDesk(config, stores.jobs, functions, highest, clock, room), ReplayDesk(beside.replays)
+        job_desk = JobDesk(config, stores.jobs, functions, highest, clock, duties, room)
+        replays, self._job_waits = ReplayDesk(beside.replays), job_desk.waits
         jobs = GuardedJobs(job_desk)
         self._callbacks: Callbacks | None = None
         if config.callbacks is not None and stores.jobs is not None:
@@ -161,6 +162,7 @@ class GatewayService:
             self._callbacks.start()
         self._room.start()
         self._status.start()
+        self._job_waits.start()
         self._dead.start()
         self._overview.start(self._look_every)
 
@@ -173,6 +175,7 @@ class GatewayService:
         """Refuses new submissions, and ends waits for results and watches."""
         self._submitter.close()
         self._status.close()
+        self._job_waits.close()
         self._control.close()
 
     async def stop(self) -> None:
@@ -184,6 +187,7 @@ class GatewayService:
         await self._control.stop()
         await self.acts.stop()
         await self._status.stop()
+        await self._job_waits.stop()
 
     async def stop_spooling(self) -> None:
         """Ends the spool's drain, once no call is inside any more; spooled workloads stay for the next run."""

@@ -63,6 +63,7 @@ class RemoteJobs(StoreClient):
     add = remote(Jobs.add)
     seal = remote(Jobs.seal)
     show = remote(Jobs.show)
+    still_open = remote(Jobs.still_open)
     trees = remote(Jobs.trees)
     results = remote(Jobs.results)
     change = remote(Jobs.change)

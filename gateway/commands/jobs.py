@@ -24,6 +24,8 @@ COLUMNS = ["id", "type", "state", "jobs", "pending", "succeeded", "failed", "cre
 JOB_COLUMNS = ["job", "function", "after", "sealed", "pending", "succeeded", "failed", "complete_at"]
 #: Results of one answer, and results that are shown by default.
 PAGE, SHOWN = 1000, 1000
+#: Most jobs of one list, and of one page that the gateway looks through.
+LISTED = 200
 
 job = typer.Typer(help="Jobs: items whose results become further items.", no_args_is_help=True, rich_markup_mode=None)
 Id = Annotated[str, typer.Argument(metavar="ID", help="The job's id, as `tailrace job list` shows it.")]
@@ -33,7 +35,7 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The job's id, as `tailrac
 def job_list(
     state: Annotated[str, typer.Option("--state", help="Only jobs in this state.")] = "",
     after: Annotated[str, typer.Option("--after", metavar="ID", help="Go on after this job.")] = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=LISTED, help="At most so many.")] = 50,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -52,8 +54,9 @@ async def _listed(client: GatewayClient, state: str, after: str, limit: int) -> 
     except InvalidRequest:  # a gateway of the version before knows no pages
         return TreePage(await client.jobs(state, after, limit))
     while found.after and len(found.trees) < limit:
-        page = await client.job_page(state, found.after, limit - len(found.trees))
-        found = TreePage([*found.trees, *page.trees], page.after)
+        page = await client.job_page(state, found.after, LISTED)
+        trees = [*found.trees, *page.trees]
+        found = TreePage(trees[:limit], trees[limit - 1].id if len(trees) > limit else page.after)
     return found
 
 

@@ -58,6 +58,9 @@ class NoJobs:
     async def show(self, tree: str, item: str = "") -> TreeStatus | None:
         return None
 
+    async def still_open(self, trees: Sequence[str]) -> list[str]:
+        return []
+
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         return []
 

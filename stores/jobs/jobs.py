@@ -41,7 +41,21 @@ class JobGathers(Protocol):
         that has no such item."""
 
 
-class Jobs(JobRedrives, JobGathers, Protocol):
+class JobLooks(Protocol):
+    """Looks at trees."""
+
+    async def show(self, tree: str, item: str = "") -> TreeStatus | None:
+        """Returns one tree, by its id or by the workload of one of its items; None: it is not known."""
+
+    async def still_open(self, trees: Sequence[str]) -> list[str]:
+        """Returns those of these trees that are known and not over, in one read."""
+
+    async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
+        """Returns trees, the newest first; only those in `state` unless it is empty. `after`: the id of the tree after
+        which to go on."""
+
+
+class Jobs(JobLooks, JobRedrives, JobGathers, Protocol):
     """Trees of jobs. Every call may be repeated, and takes effect once. All raise InvalidRequest for a tree or job that
     does not exist."""
 
@@ -62,13 +76,6 @@ class Jobs(JobRedrives, JobGathers, Protocol):
     async def seal(self, tree: str, job: str) -> bool:
         """Seals a job: nothing can be added from now on. Returns True if it was open. A job that has parents is sealed
         when they complete."""
-
-    async def show(self, tree: str, item: str = "") -> TreeStatus | None:
-        """Returns one tree, by its id or by the workload of one of its items; None: it is not known."""
-
-    async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
-        """Returns trees, the newest first; only those in `state` unless it is empty. `after`: the id of the tree after
-        which to go on."""
 
     async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
         """Returns the results of ended items of final jobs, in their order."""

@@ -66,6 +66,19 @@ class JobsLaws:
         assert (await shown(engine, tree)).state == "complete"
         assert not await engine.jobs.seal(tree.id, "a"), "twice is harmless"
 
+    async def test_one_read_tells_which_of_many_trees_are_not_over(self, engine: JobsEngine) -> None:
+        # Given a tree that is over, one that is deleted, and two that are open
+        over, gone = await make(engine, tree_of(job("a"))), await make(engine, tree_of(job("a"), id="gone"))
+        left, paused = [await make(engine, tree_of(job("a"), id=id)) for id in ("left", "paused")]
+        await engine.jobs.seal(over.id, "")
+        await engine.jobs.change(gone.id, "delete", "")
+        await engine.jobs.change(paused.id, "pause", "")
+        # When they are asked for, with others that never were
+        asked = [over.id, gone.id, left.id, paused.id, "never", *HOSTILE[:1]]
+        # Then the open ones are told
+        assert sorted(await engine.jobs.still_open(asked)) == [left.id, paused.id]
+        assert await engine.jobs.still_open([]) == []
+
     async def test_nothing_is_added_to_a_sealed_job(self, engine: JobsEngine) -> None:
         tree = await make(engine, tree_of(job("a")))
         await fill(engine, tree, b"1", call="first")

@@ -191,6 +191,9 @@ class PostgresJobs:
     async def show(self, tree: str, item: str = "") -> TreeStatus | None:
         return await queries.show(self._ground.read, tree, item) if is_name(tree) or id_number(item) >= 0 else None
 
+    async def still_open(self, trees: Sequence[str]) -> list[str]:
+        return await queries.still_open(self._ground.read, trees)
+
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         refusals.check_state(state)
         if after:

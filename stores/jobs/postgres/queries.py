@@ -9,6 +9,7 @@ from typing import Any
 
 from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
 from ....model.tenant_key import plain_key
+from ...postgres.arrays import texts
 from ...postgres.run_statement import RunStatement
 from ...queue.ids import id_number, id_text
 from ..rules.ending import state_of
@@ -76,6 +77,12 @@ async def show(read: RunStatement, tree: str, item: str = "") -> TreeStatus | No
     if not found or (item and not own):
         return None
     return replace(found[0], job_of_item=own[0][1]) if own else found[0]
+
+
+async def still_open(read: RunStatement, trees: Sequence[str]) -> list[str]:
+    """Returns those of these trees that are known and not over."""
+    known = "SELECT id FROM S.job_trees WHERE id = ANY (%s::text[]) AND complete_at IS NULL AND NOT deleted"
+    return [id for (id,) in await read(known, (texts(trees),), "a look at jobs")]
 
 
 async def listing(read: RunStatement, state: str, after: str, limit: int) -> list[TreeStatus]:

@@ -79,6 +79,10 @@ class SqliteJobs:
             return None
         return await self._file.read(lambda connection: queries.show(connection, tree, item))
 
+    async def still_open(self, trees: Sequence[str]) -> list[str]:
+        self._queue.memory()
+        return await self._file.read(lambda connection: queries.still_open(connection, trees))
+
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         self._queue.memory()
         refusals.check_state(state)

@@ -43,6 +43,12 @@ def show(connection: sqlite3.Connection, tree: str, item: str = "") -> TreeStatu
     return None if row is None else replace(_status(connection, row), job_of_item=own[1])
 
 
+def still_open(connection: sqlite3.Connection, trees: Sequence[str]) -> list[str]:
+    """Returns those of these trees that are known and not over."""
+    known = "SELECT id FROM job_trees WHERE id IN (SELECT value FROM json_each(?)) AND complete_at IS NULL"
+    return [id for (id,) in connection.execute(f"{known} AND deleted = 0", (json_text(trees),))]
+
+
 def listing(connection: sqlite3.Connection, state: str, after: str, limit: int) -> list[TreeStatus]:
     """Returns trees, the newest first."""
     behind, arguments = "", []

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from tailrace.gateway.guarded_jobs import PAGES, GuardedJobs
+from tailrace.gateway.guarded_jobs import GuardedJobs
 from tailrace.gateway.job_desk import MOST_TREES
 from tailrace.model.errors import InvalidRequest
 from tailrace.model.grants import GrantedRights
@@ -39,42 +39,29 @@ async def paged(trees: Trees, limit: int, after: str = "") -> tuple[list[str], s
     token = RIGHTS.set(GrantedRights("ann", (right_of("read:thumbnail"),)))
     try:
         page = await GuardedJobs(cast(Any, trees)).job_page("", after, limit)
-        assert await GuardedJobs(cast(Any, trees)).jobs("", after, limit) == page.trees
         return [each.id for each in page.trees], page.after
     finally:
         RIGHTS.reset(token)
 
 
-async def listed(trees: Trees, limit: int, after: str = "") -> list[str]:
-    return (await paged(trees, limit, after))[0]
+async def test_a_call_reads_one_page_of_all_and_says_where_to_go_on():
+    # Given one's own jobs behind and between those of others
+    trees = Trees(["other", "other", "thumbnail", "other", "thumbnail"])
+    # When a page of two is asked for, then two trees are read, and the next page goes on behind them
+    assert (await paged(trees, 2), trees.pages) == (([], "job-1"), 1)
+    assert await paged(trees, 2, "job-1") == (["job-2"], "job-3")
+    assert await paged(trees, 2, "job-3") == (["job-4"], "")
 
 
-async def test_ones_own_jobs_are_seen_behind_those_of_others():
-    # Given more newer jobs of others than one page has
-    others = 2 * MOST_TREES + 1
-    trees = Trees(["other"] * others + ["thumbnail"] * 3)
-    # When somebody lists jobs who may read others only
-    # Then one's own are there, and the next page goes on behind the last of them
-    assert await listed(trees, 2) == [f"job-{others}", f"job-{others + 1}"]
-    assert await listed(trees, 2, f"job-{others + 1}") == [f"job-{others + 2}"]
-
-
-async def test_a_call_reads_a_bounded_number_of_pages_and_says_where_to_go_on():
-    # Given one's own job behind more of others than one call looks at
-    others = (PAGES + 2) * MOST_TREES
-    trees = Trees(["other"] * others + ["thumbnail"])
-    # When it is looked for
-    found, after = await paged(trees, 50)
-    # Then a call reads so many pages, and the next one goes on behind them
-    assert (found, after, trees.pages) == ([], f"job-{PAGES * MOST_TREES - 1}", 2 * PAGES)
-    assert await paged(trees, 50, after) == ([f"job-{others}"], "")
-
-
-async def test_a_page_ends_with_the_last_that_it_shows_where_there_are_more():
-    trees = Trees(["thumbnail", "other", "thumbnail", "thumbnail"])
-    assert await paged(trees, 2) == (["job-0", "job-2"], "job-2")
-    assert await paged(trees, 2, "job-2") == (["job-3"], "")
-    assert await paged(trees, 3) == (["job-0", "job-2", "job-3"], "")
+async def test_a_list_without_pages_looks_among_the_newest_of_all():
+    trees = Trees(["other"] * (MOST_TREES - 2) + ["thumbnail"] * 4)
+    token = RIGHTS.set(GrantedRights("ann", (right_of("read:thumbnail"),)))
+    try:
+        guarded = GuardedJobs(cast(Any, trees))
+        assert [each.id for each in await guarded.jobs()] == [f"job-{MOST_TREES - 2}", f"job-{MOST_TREES - 1}"]
+        assert [each.id for each in await guarded.jobs(limit=1)] == [f"job-{MOST_TREES - 2}"]
+    finally:
+        RIGHTS.reset(token)
 
 
 class Gathers:
