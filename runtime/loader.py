@@ -119,12 +119,14 @@ def _folder(target: str) -> Path:
 
 
 def _shadows(folder: Path) -> list[Path]:
+    """The files of `shadows` in one folder. Nothing but names is looked at of other folders there: one may be a file
+    system that hangs."""
     try:
-        found = [*folder.glob("*.py"), *folder.glob("*/__init__.py")]
+        names = {name.removesuffix(".py"): name for name in sorted(os.listdir(folder))}  # noqa: PTH208 - names alone
     except OSError:
         return []
-    names = sys.stdlib_module_names
-    return sorted(file for file in found if (file.parent.name if file.stem == "__init__" else file.stem) in names)
+    found = (folder / names[name] for name in sorted(names.keys() & sys.stdlib_module_names))
+    return [each for each in found if each.suffix == ".py" or (each / "__init__.py").is_file()]
 
 
 def _import_file(spec: str, path: Path) -> ModuleType:
