@@ -7,11 +7,11 @@ CREATE TABLE key_scope (one boolean PRIMARY KEY DEFAULT true CHECK (one), shared
 INSERT INTO key_scope (shared) VALUES (false);
 
 -- Whether tenants share their keys, as `shared_keys` of the nodes has it.
-CREATE FUNCTION share_keys(wanted boolean) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS
+CREATE FUNCTION share_keys(wanted boolean) RETURNS void LANGUAGE sql SET search_path FROM CURRENT SET jit TO off AS
     'UPDATE key_scope SET shared = wanted WHERE shared <> wanted';
 
 -- A key as it is kept.
-CREATE FUNCTION tenant_key(tenant text, key text) RETURNS text LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+CREATE FUNCTION tenant_key(tenant text, key text) RETURNS text LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit TO off AS $$
     SELECT CASE WHEN tenant = '' AND left(key, 1) <> chr(31) OR (SELECT shared FROM key_scope) THEN key
         ELSE chr(31) || tenant || chr(31) || key END
 $$;

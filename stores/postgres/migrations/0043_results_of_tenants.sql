@@ -7,7 +7,7 @@ CREATE INDEX results_of_tenants ON results (tenant, number);
 -- Bytes by tenant, of those that have a name, in sixteen rows each as in results_size.
 CREATE TABLE result_rooms (tenant text NOT NULL, slot smallint NOT NULL, bytes bigint NOT NULL, PRIMARY KEY (tenant, slot))
     WITH (fillfactor = 10);
-CREATE FUNCTION count_rooms() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION count_rooms() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT SET jit TO off AS $$
 BEGIN
     IF TG_OP <> 'DELETE' THEN
         INSERT INTO result_rooms AS r (tenant, slot, bytes)
@@ -30,7 +30,7 @@ CREATE TRIGGER rooms_removed AFTER DELETE ON results REFERENCING OLD TABLE AS re
 
 -- As results_put, with the tenant of each, empty where it has none.
 CREATE FUNCTION results_put_of(at bigint, ids text[], blobs bytea[], tenants text[], max_bytes bigint) RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SET search_path FROM CURRENT SET jit TO off AS $$
 DECLARE
     now_at bigint := now_micros(at);
     over bigint;

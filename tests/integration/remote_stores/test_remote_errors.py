@@ -41,7 +41,13 @@ class Failing:
     async def put(self, results: Mapping[str, bytes]) -> None:
         raise self._error
 
+    async def put_of(self, results: Mapping[str, bytes], tenants: Mapping[str, str]) -> None:
+        raise self._error
+
     async def get(self, id: str) -> bytes | None:
+        raise self._error
+
+    async def gone(self, id: str) -> bool:
         raise self._error
 
 

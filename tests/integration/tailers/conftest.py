@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import tailers_environment
 from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.model.demand import Cell
-from tailrace.model.errors import InvalidRequest, Unavailable
+from tailrace.model.errors import InvalidRequest, NotConnected, Unavailable
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.lease import LeaseSizes
 from tailrace.model.outcome import Outcome
@@ -255,7 +256,8 @@ async def start(environment: Environment, scheduler: FakeScheduler, parking: Fak
         if isinstance(
             tailer._pump, StreamPump | SharedPump
         ):  # law of every test: each position is in exactly one class
-            assert [audit.verdict() for audit in tailer.audits() if not audit.good] == []
+            with suppress(NotConnected):  # it ended before it had read anything
+                assert [audit.verdict() for audit in tailer.audits() if not audit.good] == []
             assert tailer._pump.status().unaccounted == 0
         await tailer.stop()
 

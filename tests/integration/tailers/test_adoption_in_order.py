@@ -90,9 +90,9 @@ async def test_with_order_an_item_whose_end_was_forgotten_is_repeated_with_all_t
     place = await begin(LONG)
     await fill(stores, 3, keys=["a", "a", "b"])
     with monkeypatch.context() as patch:
-        patch.setattr(stores.checkpoints, "commit", _unavailable)
         first = await place.tailer(**KEYED)
         await eventually(lambda: sorted(place.worker.open) == ["t/0/0", "t/0/2"])
+        patch.setattr(stores.checkpoints, "commit", _unavailable)
         place.worker.end("t/0/0")
         await eventually(lambda: "t/0/1" in place.worker.open)
         await place.die(first)
