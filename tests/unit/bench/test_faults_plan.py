@@ -34,7 +34,7 @@ def test_eight_faults_meet_each_family() -> None:
         steps = plan.faults(8, seed)
         words = {action.what for step in steps for action in step.actions}
         assert {"kill", "stop", "term", "disk"} <= words
-        assert words & {"exit", "memory"} and words & set(plan.WAYS)
+        assert words & {"exit", "lock", "memory"} and words & set(plan.WAYS)
 
 
 def test_where_the_queue_rests_on_a_server_every_third_fault_is_its_death() -> None:
