@@ -20,6 +20,7 @@ async def scene(kafka: str, tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 @pytest.mark.trust(point=2)
+@pytest.mark.long(minutes=0.4)  # a client asks for new partitions now and then only
 async def test_a_topic_and_a_partition_that_come_while_it_runs_are_read_whole(scene: Scene) -> None:
     # Given a tailer whose topic is not there yet
     await scene.start(start="latest")
@@ -42,7 +43,6 @@ async def test_a_topic_and_a_partition_that_come_while_it_runs_are_read_whole(sc
 
 
 @pytest.mark.trust(point=2)
-@pytest.mark.long(minutes=0.05)
 async def test_what_was_there_at_the_first_start_is_passed_and_what_comes_between_two_starts_is_not(
     scene: Scene,
 ) -> None:
