@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -63,6 +64,7 @@ async def test_an_executor_that_cannot_be_started_leaves_neither_page_nor_descri
     watch: WatchPages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/to/be/found")
+    gc.collect()
     before = len(list(Path("/dev/fd").iterdir()))
 
     def never(*_: Any) -> None:
@@ -76,4 +78,5 @@ async def test_an_executor_that_cannot_be_started_leaves_neither_page_nor_descri
     await asyncio.sleep(0)
     assert watch.count == 1
     assert watch.who(0)[0] == ""
-    assert len(list(Path("/dev/fd").iterdir())) == before
+    # (a thread of an earlier test of this process may close one of its own meanwhile)
+    assert len(list(Path("/dev/fd").iterdir())) <= before
