@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count, islice
 
 from tailrace.wire.direct import GREETING, NAMED, SCHEME
 from tailrace.wire.direct_frames import CALL, MESSAGE
@@ -60,11 +61,13 @@ async def pushed(peer: socket.socket, data: bytes, times: int) -> int:
     return times
 
 
-async def pushed_until(peer: socket.socket, data: bytes, done: Callable[[], bool]) -> None:
-    """Writes data, however slowly the other side takes it, until all is written, it is `done`, or the connection is
-    ended. Reads nothing."""
-    left = memoryview(data)
-    while left and not done():
+async def pushed_until(peer: socket.socket, calls: Iterator[bytes], done: Callable[[], bool]) -> None:
+    """Writes calls, however slowly the other side takes them, until it is `done` or the connection is ended. Reads
+    nothing. A server that is busy answers few of them, so their number cannot be told before."""
+    left = memoryview(b"")
+    while not done():
+        if not left:
+            left = memoryview(b"".join(islice(calls, 1000)))
         try:
             left = left[peer.send(left[:65536]) :]
         except BlockingIOError:
@@ -82,17 +85,16 @@ async def ended(peer: socket.socket) -> None:
             pass
 
 
-def http2(path: str, calls: int) -> list[bytes]:
-    """Bytes of a connection of HTTP/2 that lets itself be sent anything: its preface, and so many calls without
-    arguments."""
+def http2(path: str) -> Iterator[bytes]:
+    """Bytes of a connection of HTTP/2 that lets itself be sent anything: its preface, and calls without arguments, as
+    many as are taken."""
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, 0, _SETTINGS)
     preface += _frame(8, 0, 0, struct.pack(">I", 2**30))
     named = {b":path": path.encode(), b":authority": b"x", b"content-type": b"application/grpc", b"te": b"trailers"}
     headers = b"\x83\x86" + b"".join(_header(name, value) for name, value in named.items())
-    return [
-        preface,
-        *(_frame(1, 4, 2 * call + 1, headers) + _frame(0, 1, 2 * call + 1, bytes(5)) for call in range(calls)),
-    ]
+    yield preface
+    for stream in count(1, 2):
+        yield _frame(1, 4, stream, headers) + _frame(0, 1, stream, bytes(5))
 
 
 def _frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:
