@@ -190,8 +190,7 @@ def node(
 ) -> None:
     """Run a node: stores, gateway, delay service and tailers in one process; scheduler and workers run apart."""
     from .assembly import foreground, parts
-    from .assembly.files import addresses, read_all
-    from .assembly.neighbours import scheduler_for
+    from .assembly.files import addresses, read_all, scheduler_for
     from .assembly.settings import ConfigDirectory
 
     ports = addresses(read_all(ConfigDirectory(config)))
@@ -217,7 +216,7 @@ def scheduler(
 ) -> None:
     """Run a scheduler. It takes gates and quotas from the gateway, and admits nothing before it has them."""
     from .assembly import foreground, parts
-    from .assembly.neighbours import gateway_for
+    from .assembly.files import gateway_for
 
     found = None if no_gateway else gateway_for(gateway, config)
     raise typer.Exit(foreground.run_part(parts.SchedulerSettings(config=config, listen=listen, gateway=found)))
@@ -232,7 +231,7 @@ def worker(
 ) -> None:
     """Run a worker, which runs the functions of these modules."""
     from .assembly import foreground, parts
-    from .assembly.neighbours import gateway_for, scheduler_for
+    from .assembly.files import gateway_for, scheduler_for
 
     schedulers = tuple(scheduler_for(each, config) for each in scheduler or [""])
     settings = parts.WorkerSettings(
@@ -245,7 +244,7 @@ def worker(
 def delay(listen: Listen = None, store: StoreAddress = None, config: Config = None) -> None:
     """Run the delay service, which keeps failed stream items until they are due."""
     from .assembly import foreground, parts
-    from .assembly.neighbours import store_for
+    from .assembly.files import store_for
 
     settings = parts.DelaySettings(config=config, listen=listen, store=store_for(store, config))
     raise typer.Exit(foreground.run_part(settings))
@@ -268,7 +267,7 @@ def gateway(
 ) -> None:
     """Run a gateway: submission, status, results, gates and quotas."""
     from .assembly import foreground, parts
-    from .assembly.neighbours import store_for
+    from .assembly.files import store_for
 
     settings = parts.GatewaySettings(config=config, listen=listen, store=store_for(store, config), data=data)
     raise typer.Exit(foreground.run_part(settings))
@@ -291,7 +290,7 @@ def tailer_run(
 ) -> None:
     """Run tailers in this process."""
     from .assembly import foreground, parts
-    from .assembly.neighbours import delay_for, scheduler_for, store_for
+    from .assembly.files import delay_for, scheduler_for, store_for
 
     settings = parts.TailersSettings(
         config=config,

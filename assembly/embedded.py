@@ -26,6 +26,7 @@ from ..model.lease import LeaseSizes, wait_for_source
 from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
 from ..stores.control.sqlite import SqliteControl
+from ..stores.control.sqlite_restored import RevokedTokens, end_revoked
 from ..stores.data_dir import DataDir
 from ..stores.fleets import note_fleet, refuse_another, refuse_folder_of_another
 from ..stores.heights import STATE
@@ -40,7 +41,6 @@ from ..stores.queue.engines import OpenQueue
 from ..stores.queue.sqlite import queue
 from ..stores.remembered_heights import RememberedHeights
 from ..stores.restored import Stamp
-from ..stores.revoked_tokens import RevokedTokens
 from ..stores.spool.spool import FILE as SPOOL_FILE
 from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch
@@ -53,7 +53,6 @@ from .delay_log_marks import forget_marks_of_another_log
 from .heights import NotedHeights
 from .left_behind import refuse_what_is_parked_in, refuse_what_rests_in, refuse_what_waits_in
 from .log_binding import LogBindings
-from .restored_tokens import end_revoked
 
 #: Seconds between sweeps of entries past their retention.
 SWEEP_PERIOD = SWEEP.first

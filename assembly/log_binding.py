@@ -11,6 +11,7 @@ import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +84,18 @@ class LogBindings:
                     await (self._renew(what) if what in self._held else self._bind(what))
 
     async def release(self) -> None:
-        """Frees the bindings for other places, if the server answers soon."""
+        """Frees the bindings for other places, if the server answers soon. Each file gets a last mark, so that a copy
+        from before this end is known as one that was left behind."""
         held, self._held, self._wanted = self._held, {}, ()
         with contextlib.suppress(TailraceError, TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 for what, last in held.items():
-                    await self._ground.rebind(what, last.text(), replace(last, run="", place="").text())
+                    mark = secrets.token_hex(8)
+                    both = replace(last.renewed(), marks=(*last.marks, mark))
+                    if await self._ground.rebind(what, last.text(), both.text()) == both.text():
+                        await self._file(what).write(partial(note_bound_mark, mark=mark))
+                        free = replace(both, run="", place="", marks=(mark,))
+                        await self._ground.rebind(what, both.text(), free.text())
 
     async def _bind(self, what: str) -> None:
         file = self._file(what)

@@ -14,6 +14,7 @@ from ..gateway.config import GatewayConfig
 from ..gateway.server import GatewayServer
 from ..gateway.spooling import spool_rule
 from ..stores.data_dir import DataDir
+from ..stores.restored import Stamp
 from ..stores.spool import sqlite as spool
 from ..stores.spool.spool import FILE as NAME
 from ..stores.sqlite.file import SqliteFile
@@ -36,6 +37,7 @@ class SpoolFile:
     ) -> None:
         self._data_dir = DataDir(data) if own else None
         trusted = trusted or TrustedTime(clock)
+        self._stamp = Stamp(data, [], [NAME])
         self._times = TrustedTimes(data, {HOST: trusted}, clock) if own else None
         self._file = file(data / NAME, spool.SCHEMA, name="spool")
         self.spool = spool.SqliteSpool(
@@ -48,13 +50,17 @@ class SpoolFile:
         )
 
     async def start(self) -> None:
-        """Opens the file. Raises the errors of DataDir and SqliteFile."""
+        """Opens the file. Raises the errors of DataDir and SqliteFile, and ConfigError where a spool is gone that the
+        last run left in a directory of its own."""
         if self._data_dir is not None:
             self._data_dir.open()
+            self._stamp.refuse_gone()
         if self._times is not None:
             self._times.begin(fresh=not self._file.path.exists())
         await self._file.open()
         await self.spool.open()
+        if self._data_dir is not None:
+            self._stamp.opened()
 
     async def stop(self) -> None:
         """Closes the file. Harmless twice."""

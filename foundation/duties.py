@@ -29,6 +29,7 @@ class Duties:
         self.part = part
         self._tell = tell
         self.ailing: dict[str, tuple[float, str]] = {}  # duty → since when (monotonic), why
+        self._shown_after: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Event = asyncio.Event()
         self._why = ""
@@ -79,16 +80,26 @@ class Duties:
         await self._failed.wait()
         return self._why
 
-    def ails(self, duty: str, why: str, now: float) -> bool:
-        """Notes that a turn of a duty failed, which tries again by itself. True: that is news. `now` is monotonic."""
+    def ails(self, duty: str, why: str, now: float, shown_after: float = 0.0) -> bool:
+        """Notes that a turn of a duty failed, which tries again by itself. True: that is news. `now` is monotonic.
+        Operators see it once it has lasted for `shown_after` seconds."""
         since, _ = self.ailing.get(duty, (now, ""))
         news = duty not in self.ailing
+        self._shown_after[duty] = shown_after
         self.ailing[duty] = (since, plain(why, LONGEST_WHY))
         return news
 
     def well(self, duty: str) -> bool:
         """Notes that a turn of a duty went well. True: that is news."""
         return self.ailing.pop(duty, None) is not None
+
+    def failing(self, now: float) -> list[tuple[float, str]]:
+        """The duties that ail for long enough to be shown: since when (monotonic), and a sentence."""
+        return [
+            (since, f"{duty} fails, and tries again: {why}")
+            for duty, (since, why) in sorted(self.ailing.items())
+            if now - since >= self._shown_after[duty]
+        ]
 
     async def end(self) -> None:
         """Ends all duties, whatever they failed with; none counts as failed from then on."""

@@ -77,10 +77,7 @@ class Reopening:
     def troubles(self) -> list[Trouble]:
         """Troubles of the part, present ones and those of a while ago; for operators."""
         now, wall, duties = self._clock.monotonic(), self._clock.wall(), self.part.duties
-        found = [
-            Trouble(duties.part, wall - (now - since), f"{duty} fails, and tries again: {why}")
-            for duty, (since, why) in sorted(duties.ailing.items())
-        ]
+        found = [Trouble(duties.part, wall - (now - since), what) for since, what in duties.failing(now)]
         times = self._failures.recent(now).times
         if times:
             state = "it is open again" if self._open else f"it is closed for {duration_text(self._failures.pause(now))}"

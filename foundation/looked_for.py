@@ -1,5 +1,6 @@
-"""The address of a part that nobody named and that was looked for on this machine: it may turn up elsewhere later, as
-where parts are started together in any order."""
+"""The address of another part, and where it comes from: an operator must see that when the part is called in vain. One
+that nobody named and that was looked for on this machine may turn up elsewhere later, as where parts are started
+together in any order."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import logging
 import socket
 import threading
 import time
+from typing import Self
 
 from ..model.address import read_address
 from .notices import Notice, notices
@@ -18,12 +20,35 @@ LOOK_AGAIN = 1.0
 ANSWERED_WITHIN = 0.1
 
 
-class LookedFor(str):
-    """An address, host:port, as it was found first. `part` is gateway or scheduler; `home`: its platform's home, where
-    that is known. For any thread."""
+class ChosenAddress(str):
+    """An address, host:port. `why` it is called, as a clause: `--scheduler names it`."""
 
-    def __new__(cls, address: str, part: str, home: str = "") -> LookedFor:
+    why: str
+
+    def __new__(cls, address: str, why: str) -> Self:
         made = super().__new__(cls, address)
+        made.why = why
+        return made
+
+    @property
+    def called(self) -> str:
+        """The address that is called."""
+        return str(self)
+
+
+def described(address: str) -> str:
+    """An address for operators, with why it is called where that is known."""
+    if not isinstance(address, ChosenAddress):
+        return address
+    return f"{address.called} (called because {address.why})"
+
+
+class LookedFor(ChosenAddress):
+    """An address as it was found first. `part` is gateway or scheduler; `home`: its platform's home, where that is
+    known. For any thread."""
+
+    def __new__(cls, address: str, part: str, home: str = "", why: str = "it was looked for") -> Self:
+        made = super().__new__(cls, address, why)
         made._part, made._home, made._now = part, home, str(address)
         made._again, made._lock = 0.0, threading.Lock()
         return made
@@ -33,6 +58,10 @@ class LookedFor(str):
     _now: str
     _again: float
     _lock: threading.Lock
+
+    @property
+    def called(self) -> str:
+        return self._now
 
     def now(self) -> str:
         """The address now. It moves only where the former one does not answer, and one part of the kind, of the same
@@ -51,7 +80,7 @@ class LookedFor(str):
 
     def _move(self, notice: Notice) -> None:
         LOG.info("the %s is found at %s, where its notice says it listens", self._part, notice.address)
-        self._now, self._home = notice.address, notice.home
+        self._now, self._home, self.why = notice.address, notice.home, "its notice says that it listens there"
 
 
 def _answers(address: str) -> bool:

@@ -8,6 +8,8 @@ from ..model.reopening import WINDOW, Trouble
 
 #: Most parts that are remembered, those that reported last.
 MOST_PARTS = 100
+#: Seconds for which something that ails a part is shown, unless the part says it again, each minute: it may be gone.
+AILING = 150.0
 #: Characters that are kept of a part's name, and of the reason.
 LONGEST_NAME, LONGEST_TEXT = 200, 500
 
@@ -37,7 +39,11 @@ class FailureDesk:
             del self._told[next(iter(self._told))]
 
     def troubles(self) -> list[Trouble]:
-        """The failures of the last WINDOW seconds, one per part."""
+        """The failures of the last WINDOW seconds, and what was said to ail in the last AILING ones, one per part."""
         now = self._clock.monotonic()
-        self._told = {part: each for part, each in self._told.items() if now - each[0] < WINDOW}
+        self._told = {
+            part: (told, each)
+            for part, (told, each) in self._told.items()
+            if now - told < (WINDOW if each.times else AILING)
+        }
         return [trouble for _, trouble in self._told.values()]

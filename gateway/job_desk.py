@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,13 +22,14 @@ from ..stores.jobs.rules.refusals import nameless
 from ..stores.jobs.rules.tree import check
 from ..wire.stores import ANSWER_BYTES
 from .config import GatewayConfig
-from .job_waits import JobWaits
 from .known_functions import KnownFunctions
 from .on_done import OnDone
+from .polling import look_pause
 from .rules.highest_priority import HighestPriorities
 from .rules.job_arguments import argument_for
 from .submission import rank_of, too_urgent
 from .tenant_room import TenantRoom
+from .waits import Waits
 
 #: Most trees, and most results, of one answer.
 MOST_TREES, MOST_RESULTS = 200, 1000
@@ -58,7 +60,7 @@ class JobDesk:
         self._clock = clock
         self._room = room
         self._function_of: dict[tuple[str, str], tuple[str, str]] = {}  # with the tenant
-        self.waits = JobWaits(self._still_open, config.waiting_results, duties)
+        self.waits = Waits[None]("jobs", config.waiting_results, self._look, duties)
 
     def _store(self) -> Jobs:
         if self._jobs is None:
@@ -166,8 +168,26 @@ class JobDesk:
         left = end - self._clock.monotonic()
         if found.state in OVER or left <= 0:
             return found
-        await self.waits.over(found.id, left)
+        with contextlib.suppress(TimeoutError):
+            await self.waits.over(found.id, left)
         return await self._known(tree, item)
+
+    async def _look(self) -> None:
+        """Looks at all jobs that are waited for."""
+        while True:
+            self.waits.came.clear()
+            if not self.waits.ids:
+                await self.waits.came.wait()
+            await asyncio.sleep(look_pause(len(self.waits.ids)))
+            asked = self.waits.ids
+            try:
+                left = set(await self._still_open(asked)) if asked else set()
+            except Exception as error:
+                self.waits.looked_in_vain(error)
+                continue
+            for tree in asked:
+                if tree not in left:
+                    self.waits.tell(tree, None)
 
     async def _still_open(self, trees: Sequence[str]) -> list[str]:
         try:

@@ -1,7 +1,8 @@
 """Polling for workloads that callers wait for: after 1 ms, then 2, 5, 10, 20, 50 ms, and every 50 ms from then on.
 
 Quick functions answer quickly, slow ones cost little, and all waiters share each read. With more than a thousand
-waiters the last pause grows with their number, so that polling never takes more than READS_PER_SECOND.
+waiters the last pause grows with their number, so that polling never takes more than READS_PER_SECOND. Jobs that are
+waited for are looked at all together, in one call.
 """
 
 from __future__ import annotations
@@ -64,3 +65,13 @@ class Polling(Generic[W]):
         self._looks[waiter] = (self._number, looks)
         pause = PAUSES[looks] if looks < len(PAUSES) else max(PAUSES[-1], len(self._looks) / READS_PER_SECOND)
         heapq.heappush(self._heap, (now + pause, self._number, waiter))
+
+
+#: Seconds between two looks at a few jobs, and most jobs that are looked at in a second: some percent of a processor.
+LOOK, JOBS_PER_SECOND = 0.05, 5000
+
+
+def look_pause(jobs: int) -> float:
+    """Seconds until the next look at so many jobs: it grows with them, so that looks never take more than their
+    share."""
+    return max(LOOK, jobs / JOBS_PER_SECOND)

@@ -98,7 +98,7 @@ class GatewayService:
         self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
         job_desk = JobDesk(config, stores.jobs, functions, highest, clock, duties, room)
-        replays, self._job_waits = ReplayDesk(beside.replays), job_desk.waits
+        replays = ReplayDesk(beside.replays)
         jobs = GuardedJobs(job_desk)
         self._callbacks: Callbacks | None = None
         if config.callbacks is not None and stores.jobs is not None:
@@ -124,7 +124,7 @@ class GatewayService:
 
         self._look_every = config.look_every
         self._spooler = spooler
-        self._submitter, self._status, self._control = submitter, status, control
+        self._submitter, self._waits, self._control = submitter, (status.waits, job_desk.waits), control
         self._dead, self._overview = dead, overview
         self._alerting = alerting
 
@@ -161,8 +161,8 @@ class GatewayService:
         if self._callbacks is not None:
             self._callbacks.start()
         self._room.start()
-        self._status.start()
-        self._job_waits.start()
+        for waits in self._waits:
+            waits.start()
         self._dead.start()
         self._overview.start(self._look_every)
 
@@ -174,8 +174,8 @@ class GatewayService:
     def close(self) -> None:
         """Refuses new submissions, and ends waits for results and watches."""
         self._submitter.close()
-        self._status.close()
-        self._job_waits.close()
+        for waits in self._waits:
+            waits.close()
         self._control.close()
 
     async def stop(self) -> None:
@@ -186,8 +186,8 @@ class GatewayService:
         await self._dead.stop()
         await self._control.stop()
         await self.acts.stop()
-        await self._status.stop()
-        await self._job_waits.stop()
+        for waits in self._waits:
+            await waits.stop()
 
     async def stop_spooling(self) -> None:
         """Ends the spool's drain, once no call is inside any more; spooled workloads stay for the next run."""

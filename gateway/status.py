@@ -14,12 +14,10 @@ from dataclasses import replace
 
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
-from ..foundation.lifecycle import cancel
-from ..model.errors import InvalidRequest, Overloaded, ResultGone, TailraceError, Unavailable
+from ..model.errors import InvalidRequest, ResultGone, TailraceError
 from ..model.reopening import MISSING
 from ..model.status import CREATED_BY, HANDED_OUT, SPOOLED, SUCCESS, WorkloadStatus
 from ..stores.queue.lookup import QueueLookup
-from ..stores.queue.lookup import Status as StoredStatus
 from ..stores.results.results import Results
 from ..wire.gateway_messages import status_to_wire
 from ..wire.search_messages import search_from_wire
@@ -30,6 +28,7 @@ from .polling import Polling
 from .shown_status import shown_status
 from .spooled_ids import SpooledIds
 from .spooling import Spooler
+from .waits import Waits
 
 _LOG = logging.getLogger("tailrace.gateway")
 
@@ -59,7 +58,6 @@ class StatusDesk:
         runners: Runners = no_runners,
         troubles: Troubles = no_troubles,
     ) -> None:
-        self._duties = duties
         self._troubles = troubles
         self._runners = runners
         self._config = config
@@ -68,30 +66,7 @@ class StatusDesk:
         self._clock = clock
         self._spooled = SpooledIds(spooler, clock)
         self._polling: Polling[str] = Polling()
-        self._waiting: dict[str, set[asyncio.Future[WorkloadStatus]]] = {}
-        self._count = 0
-        self._came = asyncio.Event()
-        self._loop: asyncio.Task[None] | None = None
-        self._closed = False
-
-    def start(self) -> None:
-        """Starts the loop that all waits for results share."""
-        self._loop = self._duties.begin(self._poll(), "gateway: waiting for results")
-
-    def close(self) -> None:
-        """Ends all waits for results with Unavailable, and refuses new ones."""
-        self._closed = True
-        for futures in self._waiting.values():
-            for future in futures:
-                if not future.done():
-                    future.set_exception(Unavailable("the gateway is shutting down; ask again in a moment"))
-
-    async def stop(self) -> None:
-        """Ends the loop."""
-        self.close()
-        if self._loop is not None:
-            await cancel(self._loop)
-            self._loop = None
+        self.waits = Waits[WorkloadStatus]("results", config.waiting_results, self._poll, duties)
 
     async def status(self, request: pb.StatusRequest) -> pb.StatusReply:
         """The status of each id; an unknown one is answered as such."""
@@ -196,31 +171,15 @@ class StatusDesk:
 
     async def _ended(self, id: str, status: WorkloadStatus, wait: float) -> WorkloadStatus:
         """The status at its end, or the present one after `wait` seconds."""
-        if self._closed:
-            raise Unavailable("the gateway is shutting down; ask again in a moment")
-        if self._count >= self._config.waiting_results:
-            raise Overloaded(
-                f"{self._count} calls wait for results already, the most that this gateway allows (`waiting_results`): "
-                "ask for the status now and then instead"
-            )
-        future: asyncio.Future[WorkloadStatus] = asyncio.get_running_loop().create_future()
-        futures = self._waiting.setdefault(id, set())
-        if not futures:
+        if id not in self.waits:
             self._polling.add(id, self._clock.monotonic())
-            self._came.set()
-        futures.add(future)
-        self._count += 1
         try:
-            async with asyncio.timeout(wait):
-                return await future
+            return await self.waits.over(id, wait)
         except TimeoutError:
             [found] = await self._queue.status([id])
             return status if found is None else shown_status(found)
         finally:
-            self._count -= 1
-            futures.discard(future)
-            if not futures and self._waiting.get(id) is futures:
-                del self._waiting[id]
+            if id not in self.waits:
                 self._polling.remove(id)
 
     async def _poll(self) -> None:
@@ -228,36 +187,32 @@ class StatusDesk:
         while True:
             due = self._polling.next()
             if due is None:
-                self._came.clear()
-                await self._came.wait()
+                self.waits.came.clear()
+                await self.waits.came.wait()
                 continue
             now = self._clock.monotonic()
             if due > now:
-                self._came.clear()
+                self.waits.came.clear()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(due - now):
-                        await self._came.wait()
+                        await self.waits.came.wait()
                 continue
             ids = self._polling.take(now, self._config.max_batch)
             try:
                 found = await self._queue.status(ids)
-            except Exception as error:  # the next look may succeed, and those who wait have their own bound
-                if not isinstance(error, TailraceError):
-                    _LOG.exception("reading statuses failed")
+            except Exception as error:
+                self.waits.looked_in_vain(error)
                 continue
             for id, each in zip(ids, found, strict=True):
-                if each is None or shown_status(each).ended:
-                    self._tell(id, each)
-
-    def _tell(self, id: str, found: StoredStatus | None) -> None:
-        self._polling.remove(id)
-        for future in self._waiting.pop(id, ()):
-            if future.done():
-                continue
-            if found is None:
-                future.set_exception(InvalidRequest(f"workload {id} was forgotten while its result was waited for"))
-            else:
-                future.set_result(shown_status(found))
+                shown = None if each is None else shown_status(each)
+                if shown is not None and not shown.ended:
+                    continue
+                self._polling.remove(id)
+                if shown is None:
+                    forgotten = f"workload {id} was forgotten while its result was waited for"
+                    self.waits.fail(id, InvalidRequest(forgotten))
+                else:
+                    self.waits.tell(id, shown)
 
     def _bounded(self, ids: list[str]) -> list[str]:
         if len(ids) > self._config.max_batch:

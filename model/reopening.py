@@ -13,6 +13,8 @@ from .backoff import PART, doubled
 
 #: Failures count together, and are shown, for so long (seconds).
 WINDOW = 600.0
+#: Seconds for which another part is called in vain before that is shown: parts start, and start again, in any order.
+IN_VAIN = 4.0
 #: Words with which a trouble begins when a store's data is older than a process saw it: what was stored since is lost.
 MISSING = "accepted work may be missing"
 #: More of them are not told apart.

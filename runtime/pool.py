@@ -6,18 +6,20 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..foundation import otel
 from ..foundation.lifecycle import end_all
 from ..model.errors import UserError
+from ..model.histogram import Histograms
+from ..model.metrics import RUN_DURATION
 from ..model.outcome import Outcome
 from ..model.workload import Ended
 from .batch import AssignedFlight, Row, row_key
 from .executors import ExecutorProcess
 from .frames import ROW_KEY, Done, ExecutorSetup, Failed, Notes, Ready, Release, RunTimes, StopItems, Waits, ended_of
-from .reports import Reports
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.buffer import PrefetchDepth
@@ -38,6 +40,25 @@ IN_A_ROW = 3
 HANDED_BACK = 1.0
 #: Seconds that processes of a pool that ends get to export their last spans.
 LAST_SPANS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The listener of a pool. Keys name items; `earliest` is the deadline of the earliest of them, 0 for none.
+
+    ended    (succeeded, ended)
+    notes    progress notes
+    waits    items that wait for other work from now on, and items that go on
+    limits   the pool's limit changed
+    times    takes how long runs took, by function and outcome
+    """
+
+    earliest: Callable[[Iterable[int]], float]
+    ended: Callable[[list[int], dict[int, Ended]], None]
+    notes: Callable[[list[tuple[int, str]]], None]
+    waits: Callable[[list[int], list[int]], None]
+    limits: Callable[[], None]
+    times: Histograms = field(default_factory=RUN_DURATION.histograms)
 
 
 class Pool:

@@ -22,8 +22,8 @@ from ..wire.v1 import gateway_pb2_grpc
 
 LOG = logging.getLogger("tailrace.runtime")
 DEADLINE = 5.0
-#: Seconds between two looks whether functions cannot be loaded, and between two reports while they cannot; seconds
-#: until the next try after one that the gateway did not take.
+#: Seconds between two looks at what ails, and between two reports of the same; seconds until the next try after one
+#: that the gateway did not take.
 LOOK, AGAIN, NEXT_TRY = 1.0, 60.0, 10.0
 
 
@@ -55,8 +55,8 @@ async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> 
 
 
 async def tell_failures(address: str, worker: str, failing: Callable[[], str]) -> None:
-    """Tells the gateway, for its alerts, why this worker cannot run its functions, while that is so, and once when it
-    can again. A gateway that is away hears it the next time."""
+    """Tells the gateway, for its alerts, what ails this worker, while that is so, and once when it is well again. A
+    gateway that is away hears it the next time."""
     told, again_at = "", 0.0
     while True:
         await asyncio.sleep(LOOK)
@@ -67,7 +67,7 @@ async def tell_failures(address: str, worker: str, failing: Callable[[], str]) -
             async with GatewayClient(address) as client:
                 await client.tell_failure(f"worker {worker}", why, 0)
         except TailraceError as error:
-            LOG.debug("the gateway was not told that functions cannot be loaded: %s", error)
+            LOG.debug("the gateway was not told what ails this worker: %s", error)
             await asyncio.sleep(NEXT_TRY)
         else:
             told, again_at = why, now + AGAIN

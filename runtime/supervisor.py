@@ -24,8 +24,7 @@ from .frames import ExecutorSetup
 from .guard_handle import Guarding
 from .kept_sources import KeptSources
 from .loader import LoadedFunctions
-from .pool import Pool
-from .reports import Reports
+from .pool import Pool, Reports
 from .rules.attempt import Stop
 from .rules.silence import LOOKS, longest, said
 

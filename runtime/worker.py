@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.duties import Duties
+from ..foundation.looked_for import described
 from ..model.errors import ConfigError
 from ..model.labels import labels
 from ..model.lease import LeaseSizes
 from ..model.metrics import Sample
 from ..model.outcome import Outcome
+from ..model.reopening import IN_VAIN
 from ..model.workload import Ended, Flight
 from ..wire.convert import function_to_wire
 from ..wire.scheduler import SchedulerSessions
@@ -136,7 +138,7 @@ class Worker:
         if self._gateway is not None:
             specs = [function.announced() for function in self._registered]
             self._registration = self.duties.begin(register(self._gateway, self.name, specs), "register")
-            self.duties.begin(tell_failures(self._gateway, self.name, self._supervisor.failure), "tell-failures")
+            self.duties.begin(tell_failures(self._gateway, self.name, self._failing), "tell-failures")
             if self._registered_within:
                 await asyncio.wait([self._registration], timeout=self._registered_within)
 
@@ -223,7 +225,7 @@ class Worker:
             silence=2 * self._sizes.heartbeat,
             leases=self._sizes,
             clock=self._clock,
-            unreachable=lambda reason: LOG.warning("scheduler %s does not answer: %s", address, reason),
+            unreachable=lambda reason: self._cannot_reach(address, reason),
             failed=lambda error: LOG.error(
                 "a frame of scheduler %s could not be handled; a fresh session begins", address, exc_info=error
             ),
@@ -233,6 +235,16 @@ class Worker:
         self._attachments.append(attachment)
         self._dialers.append(dialer)
         dialer.start()
+
+    def _cannot_reach(self, scheduler: str, reason: str) -> None:
+        LOG.warning("scheduler %s does not answer: %s", described(scheduler), reason)
+        why = f"{described(scheduler)} does not answer: {reason}"
+        self.duties.ails(_calling(scheduler), why, self._clock.monotonic(), IN_VAIN)
+
+    def _failing(self) -> str:
+        """The reason why it cannot run its functions, or gets no work from a scheduler; empty: nothing ails it."""
+        ailing = [what for _, what in self.duties.failing(self._clock.monotonic())]
+        return "; ".join(filter(None, [self._supervisor.failure(), *ailing]))
 
     def _hello(self, attachment: Attachment, hello: pb.Hello) -> pb.WorkerFrame:
         attachment.hello()
@@ -252,6 +264,9 @@ class Worker:
             look += 1
             self._stop_ending()
             self._supervisor.watch()
+            for address, attachment in zip(self._addresses, self._attachments, strict=True):
+                if attachment.connected:
+                    self.duties.well(_calling(address))
             if look % LOOKS == 0:
                 inside = self._supervisor.inside()
                 self._leases.keep(inside)
@@ -352,6 +367,10 @@ class Worker:
     def _limits_changed(self) -> None:
         for attachment in self._attachments:
             attachment.pools_changed()
+
+
+def _calling(scheduler: str) -> str:
+    return f"calling the scheduler {scheduler}"
 
 
 __all__ = ["Worker"]

@@ -33,6 +33,7 @@ class Capabilities:
     holes            a position may never have held anything (compaction, markers); else it was lost to retention
     sparse           positions are far apart (they hold a time, say), so that what lies between them is never counted
     replays          `reread` and `ends` need no `open`, and find items settled long ago too: see `Rereader`
+    places           it says in words where an item lies, without `open`: see `Placed`
     """
 
     rereads: bool = True
@@ -43,6 +44,7 @@ class Capabilities:
     timed: bool = False
     sparse: bool = False
     replays: bool = False
+    places: bool = False
 
 
 @dataclass(slots=True)
@@ -175,6 +177,14 @@ class Counted(Protocol):
 
     async def behind(self, positions: Mapping[str, int]) -> int:
         """Number of items from these positions on, about, in all partitions together; -1: unknown."""
+
+
+class Placed(Protocol):
+    """A stream source that says in words where its items lie, for their dead letters (capability `places`)."""
+
+    async def places(self, partition: str, positions: Sequence[int]) -> dict[int, str]:
+        """The places of these items, as far as they are known, and only for items that bear none in the reason for
+        which they were refused. It takes some seconds at most, however many they are."""
 
 
 @runtime_checkable

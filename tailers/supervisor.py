@@ -11,12 +11,14 @@ from functools import partial
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import all_of, cancel, each_of
 from ..foundation.logger import Logger
+from ..foundation.looked_for import described
 from ..model.audit import Audit, Fate, queue_audit
 from ..model.drop import Cause
 from ..model.errors import ConfigError, InvalidRequest, TailraceError, Unavailable
 from ..model.lease import LeaseSizes
 from ..model.overview import TailerOverview
 from ..model.parked import Parked, due_function
+from ..model.reopening import IN_VAIN
 from ..model.seek import Move, Seek
 from ..stores.replays.replays import Replays
 from ..stores.schedules.schedules import Schedules
@@ -344,6 +346,7 @@ class Tailers:
     async def watch(self) -> None:
         """Looks at the health of every tailer once; logs and reports changes."""
         health = {name: tailer.look() for name, tailer in self._tailers.items()}
+        self._look_for_help()
         health[""] = all(health.values())
         before, self._health = self._health, health
         for name, well in health.items():
@@ -356,6 +359,21 @@ class Tailers:
                 log.info("progress again", tailer=name)
             if self._on_health is not None:
                 await self._on_health(name, well)
+
+    def _look_for_help(self) -> None:
+        """Notes, for alerts, that no scheduler answers, or that no worker has called the one that does although items
+        wait. All tailers here call the same one."""
+        facts, at = [each.facts for each in self._tailers.values()], described(self._resources.scheduler)
+        silent = next((each.scheduler for each in facts if each.scheduler), "")
+        idle = next((each.no_worker for each in facts if each.no_worker and each.lag > 0 and not each.paused), "")
+        for duty, why in (
+            ("calling the scheduler", silent and f"{at} does not answer: {silent}"),
+            ("finding a worker", idle and f"items wait, and {idle} at the scheduler {at}"),
+        ):
+            if why:
+                self.duties.ails(duty, why, self._resources.clock.monotonic(), IN_VAIN)
+            else:
+                self.duties.well(duty)
 
     async def _keep_watch(self) -> None:
         while True:

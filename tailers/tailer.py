@@ -71,7 +71,7 @@ class Tailer:
         self._retry_pause = RetryPause()
         self._seeking = self._draining = self._over = False
         self._watchdog = Watchdog(config.stalled_after)
-        self.verdict = WatchdogVerdict()
+        self.verdict, self.facts = WatchdogVerdict(), WatchdogFacts(0)
 
     async def start(self) -> None:
         """Begins. Raises ConfigError, or the error of the kind's `build`, for a source that cannot be built."""
@@ -177,8 +177,8 @@ class Tailer:
         if pump is not None and not pump.draining:
             over = self._task is None or self._task.done()
             failed = self._failure if over else ""
-            facts = pump.status().facts._replace(failed=failed, by_hand=self._mend)
-            self.verdict = self._watchdog.look(facts, self._setup.clock.monotonic())
+            self.facts = pump.status().facts._replace(failed=failed, by_hand=self._mend)
+            self.verdict = self._watchdog.look(self.facts, self._setup.clock.monotonic())
         return self.verdict.healthy
 
     def overview(self) -> TailerOverview:

@@ -6,8 +6,10 @@ the frontier pass an item (law 3). Batches, never item by item; a step that fail
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace as copy
 from functools import partial
 from itertools import chain
 from typing import Any, cast
@@ -17,11 +19,13 @@ from msgspec.structs import replace
 from ...model.backoff import STORE
 from ...model.dead_letter import DeadLetter
 from ...model.drop import Drop
-from ...model.errors import Overloaded, UserError
+from ...model.errors import Overloaded, TailraceError, UserError
 from ...model.ledger import LedgerEntry
 from ...model.parked import Parked
+from ...sdk.source import Placed
 from ..ledger.rows import RowChange, RowHome, Rows
 from ..partition import Partition
+from ..registry import kind_of
 from ..resources import Setup
 from ..rules.departure_steps import DepartureEvent, Step, Way, follow
 from ..rules.detached import FIRST_LOOK
@@ -43,6 +47,7 @@ class Destinations:
         self._tailer = setup.config.name
         self._environment = setup.environment
         self._row_cache = setup.row_cache
+        self._origin, self._sources = setup.origin, dict[str, tuple[Any, Placed]]()
         self._parking = setup.parking
         self._clock = setup.clock
         self._tracing = tracing_of(setup.config.name, 0.0)
@@ -182,8 +187,40 @@ class Destinations:
             self._appended((each,))
 
     async def _bury(self, batch: list[Departure]) -> None:
+        await self._name_places(batch)
         await self._environment.dead_letters.add([cast(DeadLetter, each.load) for each in batch])
         self._appended(batch)
+
+    async def _name_places(self, batch: list[Departure]) -> None:
+        """Says in each letter where its item lies, if its source has words for that. A source that does not answer
+        holds up no letter."""
+        together: defaultdict[tuple[str, str], dict[int, Departure]] = defaultdict(dict)
+        for each in batch:
+            letter = cast(DeadLetter, each.load)
+            if letter.position >= 0 and self._placed(letter.tailer) is not None:
+                together[letter.tailer, letter.partition][letter.position] = each
+        for (tailer, partition), those in together.items():
+            source, found = self._placed(tailer), dict[int, str]()
+            assert source is not None
+            with contextlib.suppress(TailraceError):
+                found = await source.places(partition, [*those])
+            for position, place in found.items():
+                each = those[position]
+                letter = cast(DeadLetter, each.load)
+                if place not in letter.reason:
+                    each.load = copy(letter, reason=f"{letter.reason} ({place})")
+
+    def _placed(self, tailer: str) -> Placed | None:
+        """The source of a tailer, to ask for places; None: it has no words for them."""
+        config = self._origin(tailer)
+        if config is None:
+            return None
+        kind = kind_of(str(config.source["kind"]))
+        known = self._sources.get(tailer)
+        if kind.capabilities.places and (known is None or known[0] != config.source):
+            environment = copy(self._environment, tailer=tailer)
+            self._sources[tailer] = known = config.source, kind.build(config.options_for(kind), environment)
+        return known[1] if known is not None and kind.capabilities.places else None
 
     async def _store(self, batch: list[Departure]) -> None:
         loads = [cast(tuple[str, bytes, str], each.load) for each in batch]

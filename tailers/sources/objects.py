@@ -36,6 +36,9 @@ from .objects_feeding import Feeder, Loaded, weight
 from .objects_listing import Lister, ListingProgress
 from .place_lives import PlaceChoice, PlaceLives
 
+#: Seconds for which objects are read again at most, to say in which lines items lie.
+LONGEST_LOOK = 5.0
+
 
 class ObjectsOptions(Place):
     """Options of an object source: the place (see `Place`), which objects of it, and how they become items.
@@ -117,7 +120,7 @@ class ObjectsSource:
     segments; its only partition bears that fingerprint, so that another place begins anew. `client` is for places in
     memory."""
 
-    capabilities = Capabilities(delays=False, replays=True)
+    capabilities = Capabilities(delays=False, replays=True, places=True)
 
     def __init__(
         self,
@@ -203,6 +206,18 @@ class ObjectsSource:
             ordered = ordered[max(1, len(chosen)) :]
         batch.absent = sorted(set(positions).difference(batch.positions))
         return batch
+
+    async def places(self, partition: str, positions: Sequence[int]) -> dict[int, str]:
+        """Key, version, line and byte of each item; of one that cannot be read again in time the bytes among which it
+        lies."""
+        await self._identify()
+        found: dict[int, str] = {}
+        until = asyncio.get_running_loop().time() + LONGEST_LOOK
+        for position in sorted(positions) if partition == self.partition else ():
+            segment = next(iter(await self._stored(self._segments.read(self._name, position, 1))), None)
+            if segment is not None and segment.first <= position and not segment.refused:
+                found[position] = await self._stored(self._again.place(segment, position - segment.first, until))
+        return found
 
     async def _part(self, segment: Segment) -> CutItems | None:
         """A segment's items. The last segment is kept, since reads by position ask for the same one many times."""

@@ -17,7 +17,7 @@ from ...model.reference import REFERENCE, Reference
 from ...model.segment import Segment
 from ...model.workload import Headers
 from ..rules.segments import Cut, NextPlace
-from ..rules.text_lines import Lines, LineSpan, lines_of
+from ..rules.text_lines import Lines, LineSpan, items, lines_of
 
 #: Objects up to this size are read as soon as they are looked at.
 SMALL = 256 << 10
@@ -61,6 +61,8 @@ class Cutter:
         self._store = store
         self._shape = shape
         self._last: Content | None = None  # of the last read again, since the next one often lies behind it
+        self._counted: tuple[str, str, dict[int, int]] = ("", "", {})  # lines before offsets of the object counted last
+        self._placed: tuple[Segment | None, list[tuple[int, int]]] = (None, [])  # line and byte of each of its items
 
     async def look(self, key: str, etag: str) -> OpenedObject:
         """Looks at an object as it is now. `etag`: the version that was listed, if no other one will do."""
@@ -118,6 +120,38 @@ class Cutter:
         if len(lines) != cut.items:
             raise Undecodable(f"{key} has other lines than when it was cut: was its max_line, or its gzip, changed?")
         return CutItems(cut, key, facts.modified, lines, self._headers(facts))
+
+    async def place(self, segment: Segment, key: str, index: int) -> str:
+        """The place of one item of a segment in words. Raises the errors of reading it."""
+        if not self._shape.lines:
+            return self._named(key, segment.version)
+        if self._placed[0] != segment:
+            self._placed = segment, await self._places(segment, key)
+        if index >= len(self._placed[1]):
+            raise Undecodable(f"{key} has other lines than when it was cut")
+        number, offset = self._placed[1][index]
+        return self._named(key, segment.version, offset, number)
+
+    def about(self, segment: Segment, key: str) -> str:
+        """The place of a segment in words."""
+        if not self._shape.lines:
+            return self._named(key, segment.version)
+        end = segment.offset + segment.length
+        return f"{self._named(key, segment.version, segment.offset)} to {end}, of which the line was not counted"
+
+    async def _places(self, segment: Segment, key: str) -> list[tuple[int, int]]:
+        facts = await self._store.facts(key, segment.version)
+        if (number := await self._lines_before(facts, segment.offset)) < 0:
+            raise Undecodable(f"{key} ends before byte {segment.offset}")
+        content = self._content(facts, None)
+        await content.seek(segment.offset)
+        found, offset = list[tuple[int, int]](), segment.offset
+        for line in (await content.up_to(segment.length)).split(b"\n"):
+            number += 1
+            if items([line]):
+                found.append((number, offset))
+            offset += len(line) + 1
+        return found
 
     async def touch(self, key: str) -> None:
         """Asks for an object's content, without reading it. Raises the errors of that."""
@@ -179,13 +213,21 @@ class Cutter:
 
     async def _lines_before(self, facts: ObjectFacts, offset: int) -> int:
         """The number of lines before an offset; -1: they cannot be read any more."""
-        content, count = self._content(facts, None), 0
-        while content.offset < offset:
+        key, version, known = self._counted
+        if (key, version) != (facts.key, facts.version):
+            self._counted = facts.key, facts.version, (known := {0: 0})
+        if offset in known:
+            return known[offset]
+        content, begin = self._content(facts, None), max(each for each in known if each <= offset)
+        piece, failure = await _read(content, begin)
+        while content.offset < offset and piece:
+            known[content.offset] = known[content.offset - len(piece)] + piece.count(b"\n")
             piece, failure = await _read(content)
-            if failure is not None or not piece:
-                return -1
-            count += piece.count(b"\n", 0, max(0, len(piece) - max(0, content.offset - offset)))
-        return count
+        begin = content.offset - len(piece)
+        if begin + len(piece) < offset or failure is not None:
+            return -1
+        known[offset] = known[begin] + piece.count(b"\n", 0, offset - begin)
+        return known[offset]
 
     def _run(self, ordinal: int, facts: ObjectFacts, run: LineSpan, headers: Headers, before: int | None) -> CutItems:
         if not run.too_long:

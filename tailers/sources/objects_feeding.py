@@ -119,6 +119,15 @@ class Feeder:
                 self._unreadable.answered(key)
                 return part
 
+    async def place(self, segment: Segment, index: int, until: float) -> str:
+        """The place of an item of a segment in words, read again until a time of the loop."""
+        key, _ = await self._name_of(segment.ordinal)
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._cutter.place(segment, key, index)
+        except (Gone, Replaced, Undecodable, Unread, TimeoutError):
+            return self._cutter.about(segment, key)
+
     async def _again(self, position: int) -> None:
         """Reads again the segments that were cut before, from a position on."""
         while position < self.end:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scenes import commands
 
@@ -19,6 +20,8 @@ import tailrace
 @tailrace.function(priority="interactive")
 async def greet(name: str) -> str:
     """Says hello."""
+    if not name:
+        raise ValueError("nobody is there")
     return f"Hello {name}"
 
 @tailrace.function
@@ -55,7 +58,7 @@ class Up:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return commands.tailrace(*arguments, env=self.environment)
 
-    def json(self, *arguments: str) -> object:
+    def json(self, *arguments: str) -> Any:
         done = self.run(*arguments, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

@@ -60,17 +60,19 @@ async def test_a_copied_folder_is_refused_beside_its_node_and_one_that_was_left_
                 async with node(copy, config):
                     pass
             assert "tailrace.node" in str(refused.value)
-    # And once it has ended, a copy from before its last run is refused too, since its log ends earlier
-    with pytest.raises(tailrace.TailraceError, match="a copy of this folder ran since"):
-        async with node(early, config):
-            pass
+    # And once it has ended, these copies are refused too, since their logs end earlier
+    for copy in (early, late):
+        with pytest.raises(tailrace.TailraceError, match="a copy of this folder ran since"):
+            async with node(copy, config):
+                pass
     # And one that has what the last run left goes on with it; from then on the first folder is the one left behind
-    async with node(late, config):
+    moved = await copied(first, tmp_path / "moved")
+    async with node(moved, config):
         pass
     with pytest.raises(tailrace.TailraceError, match="a copy of this folder ran since"):
         async with node(first, config):
             pass
-    async with node(late, config):
+    async with node(moved, config):
         pass
     # And where that copy is gone, the operator says which one it is to be
     said = await asyncio.to_thread(commands.tailrace, "store", "rebind", "--data", str(first / "data"))

@@ -12,6 +12,7 @@ from scenes import commands
 from scenes.lone_node import node
 
 import tailrace
+from tailrace.assembly.parts import GatewaySettings
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.gate import Gate
 from tailrace.wire.gateway import GatewayClient
@@ -87,3 +88,29 @@ async def test_a_spool_that_is_gone_is_missed_like_a_store(
     for _ in range(2):
         async with node(tmp_path, config):
             pass
+
+
+@pytest.mark.trust(point=5)
+@pytest.mark.parametrize("lost", [removed, emptied])
+async def test_the_spool_of_a_gateway_of_its_own_is_missed_too(tmp_path: Path, lost: Callable[[Path], None]) -> None:
+    # Given a gateway that runs alone and has a spool, whose file is lost while it is stopped
+    data = tmp_path / "gateway"
+
+    async def runs() -> None:
+        async with node(tmp_path) as stores:
+            gateway = GatewaySettings(store=stores.addresses["store"], listen="127.0.0.1:0", data=data).build()
+            try:
+                await gateway.start()
+            finally:
+                await gateway.stop()
+
+    await runs()
+    lost(data / "spool.db")
+    # When it is started, then it misses what was accepted into it, until somebody says that it is to begin anew
+    for _ in range(2):
+        with pytest.raises(tailrace.TailraceError, match=r"spool\.db is .*, and the last run left a store there"):
+            await runs()
+    said = await asyncio.to_thread(commands.tailrace, "store", "begin-anew", "spool.db", "--data", str(data))
+    assert said.returncode == 0, said.stderr
+    for _ in range(2):
+        await runs()

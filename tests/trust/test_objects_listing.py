@@ -4,10 +4,13 @@ bears, it is read, or is a dead letter that names it."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 import random
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import pytest
+from scenes import live_platform
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.model.errors import NotConnected
@@ -324,3 +328,31 @@ async def test_a_dead_letter_of_a_line_names_its_place_also_after_a_restart(
     assert len(read.payloads) == 995
     [letter] = read.letters
     assert f"line 1001, byte {content.index(b'x')}" in letter
+
+
+@pytest.mark.trust(point=6)
+def test_a_dead_letter_of_a_line_names_its_place_also_where_its_function_failed(tmp_path: Path) -> None:
+    # Given an object with a line far behind that its function does not take, and one at which it fails twice
+    lines = [b'{"name": "%d"}\r\n\n' % number for number in range(2000)]
+    lines[1234], lines[1500] = b'{"nom": 1}\n', b'{"name": ""}\n'
+    content = b"".join(lines)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_bytes(content)
+    source = {"kind": "objects", "url": f"file://{tmp_path / 'in'}", "format": "jsonl", "block": "1KiB"}
+    about = {"name": "lines", "source": source, "function": "greet", "retry": {"max_attempts": 2, "first": "1s"}}
+    (tmp_path / "configs" / "tailers").mkdir(parents=True)
+    (tmp_path / "configs" / "tailers" / "lines.yaml").write_text(json.dumps(about))
+    up = live_platform.start(tmp_path)
+    with up.process, contextlib.closing(up.process.stderr):
+        # When all of it was run
+        until = time.monotonic() + 60
+        while len(letters := up.json("dead", "list")) < 2 and time.monotonic() < until:
+            time.sleep(0.2)
+        up.process.terminate()
+    # Then each letter says where its line is
+    for wanted in (b'{"nom": 1}', b'{"name": ""}'):
+        line, byte = content[: content.index(wanted)].count(b"\n") + 1, content.index(wanted)
+        place = f", line {line}, byte {byte})"
+        assert any(each["reason"].endswith(place) and "(a.jsonl, version " in each["reason"] for each in letters), (
+            letters
+        )

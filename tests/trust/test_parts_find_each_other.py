@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
@@ -33,7 +35,7 @@ async def greet(name: str) -> str:
 CALL = """
 import sys, tailrace, time
 client = tailrace.Client(sys.argv[1] or None)
-until = time.monotonic() + 30
+until = time.monotonic() + 80
 while True:
     try:
         print(client.submit("greet", name="Ann").result(timeout=max(0.1, until - time.monotonic())))
@@ -56,11 +58,12 @@ class Fleet:
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "TAILRACE_RUN_DIR": str(self.folder / "run"), **self.environment}
 
-    def start(self, *arguments: str) -> None:
-        with (self.folder / f"{arguments[0]}.log").open("wb") as log:
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{arguments[0]}.log").open("ab") as log:
             self._parts.append(
                 subprocess.Popen([*TAILRACE, *arguments], cwd=self.folder, env=self._environment, stderr=log)
             )
+        return self._parts[-1]
 
     def call(self, gateway: str = "") -> str:
         done = subprocess.run(
@@ -74,6 +77,16 @@ class Fleet:
         logs = "\n".join(f"{path.name}: {path.read_text()[-1500:]}" for path in self.folder.glob("*.log"))
         assert done.returncode == 0, f"{done.stderr[-600:]}\n{logs}"
         return done.stdout.strip()
+
+    def alerts(self, *wanted: str) -> str:
+        """The alerts, as soon as each of these texts is in one of them."""
+        until = time.monotonic() + 60
+        while True:
+            command = [*TAILRACE, "alerts", "--json"]
+            said = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
+            if all(text in said.stdout for text in wanted):
+                return said.stdout
+            assert time.monotonic() < until, said.stdout + said.stderr
 
     def end(self) -> list[int]:
         for part in self._parts:
@@ -128,6 +141,28 @@ def test_parts_that_were_looked_for_too_early_are_found_later(fleet: Fleet) -> N
     fleet.start("scheduler", "--listen", f"127.0.0.1:{free_port()}")
     # Then they find each other, and so does a client
     assert fleet.call() == "hello Ann"
+
+
+@pytest.mark.trust(point=16)
+def test_alerts_name_the_part_that_calls_another_one_in_vain_and_where_its_address_comes_from(fleet: Fleet) -> None:
+    # Given a worker that was told another scheduler than the one that runs, and work
+    there, nowhere = listen(fleet.folder, *ALL), f"127.0.0.1:{free_port()}"
+    fleet.environment["TAILRACE_GATEWAY"] = there["gateway"]
+    fleet.start("node", "--config", "configs")
+    scheduler = fleet.start("scheduler", "--config", "configs")
+    fleet.start("worker", "tasks.py", "--config", "configs", "--scheduler", nowhere)
+    with ThreadPoolExecutor() as threads:
+        called = threads.submit(fleet.call, there["gateway"])
+        # When somebody looks, then there stands who calls whom in vain, and why there
+        told = "called because it is `listen` in configs/scheduler.yaml"
+        calls = f"calling the scheduler {nowhere} fails, and tries again: {nowhere} (called because --scheduler names"
+        fleet.alerts(calls, f"no worker runs greet at the scheduler {there['scheduler']} ({told})")
+        # And once a worker calls the right one, the work is done
+        fleet.start("worker", "tasks.py", "--config", "configs")
+        assert called.result() == "hello Ann"
+    # And when the scheduler ends, then the tailers say so
+    scheduler.terminate()
+    fleet.alerts(f"{there['scheduler']} ({told}) does not answer")
 
 
 class Asked:

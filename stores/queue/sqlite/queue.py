@@ -50,11 +50,10 @@ from .forgetting import forget_ended
 from .items import peek, reschedule
 from .leases import end_leases, renew
 from .memory import Memory
-from .rows import IDS, SCHEMA, json_text
+from .rows import IDS, SCHEMA, json_text, own_keys
 from .settle import cancel, end, succeed
 from .submit import submit
 from .tally import Count, count_due
-from .tenant_keys import own_keys
 
 __all__ = ["SCHEMA", "SqliteQueue"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.assembly.neighbours import delay_for, gateway_for, scheduler_for, store_for
+from tailrace.assembly.files import delay_for, gateway_for, scheduler_for, store_for
 from tailrace.foundation import looked_for
 from tailrace.foundation.looked_for import LookedFor
 from tailrace.foundation.notices import Posted

@@ -12,7 +12,7 @@ from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.foundation.duties import Duties
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.job_desk import JobDesk
-from tailrace.gateway.rules.look_pause import LOOK, TREES_PER_SECOND, look_pause
+from tailrace.gateway.polling import JOBS_PER_SECOND, LOOK, look_pause
 from tailrace.model.errors import InvalidRequest, NotConnected, Unavailable
 from tailrace.model.job import TreeStatus
 
@@ -88,4 +88,4 @@ async def test_a_wait_ends_after_its_time_with_the_state_of_then(desk: JobDesk) 
 
 def test_looks_at_many_jobs_are_further_apart() -> None:
     assert look_pause(1) == LOOK
-    assert look_pause(2 * TREES_PER_SECOND) == 2.0
+    assert look_pause(2 * JOBS_PER_SECOND) == 2.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.gateway.failures import LONGEST_TEXT, MOST_PARTS, FailureDesk
+from tailrace.gateway.failures import AILING, LONGEST_TEXT, MOST_PARTS, FailureDesk
 from tailrace.model.errors import InvalidRequest
 from tailrace.model.reopening import WINDOW
 from tailrace.testing.clock import ManualClock
@@ -37,7 +37,7 @@ def test_what_ails_a_part_now_is_shown_since_it_began_and_until_it_is_well() -> 
     desk, began = FailureDesk(clock), clock.wall()
     for _ in range(3):
         tell(desk, "worker a", "tasks.py:1: SyntaxError", times=0)
-        clock.advance(WINDOW / 2)
+        clock.advance(AILING / 2)
     # Then that is shown, since the first time
     (shown,) = desk.troubles()
     assert (shown.what, shown.times, shown.since) == ("tasks.py:1: SyntaxError", 0, began)

@@ -19,8 +19,7 @@ from tailrace.runtime.batch import AssignedFlight
 from tailrace.runtime.executors import ExecutorProcess
 from tailrace.runtime.frames import ExecutorSetup
 from tailrace.runtime.guard_memory import WatchPages
-from tailrace.runtime.pool import HANDED_BACK, Pool
-from tailrace.runtime.reports import Reports
+from tailrace.runtime.pool import HANDED_BACK, Pool, Reports
 
 #: Starts executors whose program ends at once; each is reaped while another one of its sockets is given to the loop.
 PROGRAM = """

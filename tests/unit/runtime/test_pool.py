@@ -13,8 +13,7 @@ from tailrace.model.workload import Ended, Extra, Flight, Kind
 from tailrace.runtime import pool as pools
 from tailrace.runtime.batch import AssignedFlight
 from tailrace.runtime.frames import Done, ExecutorSetup, Failed, Ready
-from tailrace.runtime.pool import Pool
-from tailrace.runtime.reports import Reports
+from tailrace.runtime.pool import Pool, Reports
 from tailrace.runtime.rules.suspicion import ProcessDeath
 
 SETUP = ExecutorSetup([], [], ["f"], 1, 1, 1 << 20, 5.0, 30.0)
