@@ -7,7 +7,7 @@ from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..gateway.environment import DeclaredFiles, GatewayStores
 from ..gateway.quotas import QuotasConfig
 from ..gateway.schedules import SchedulesConfig
-from ..stores.log.readers import LogReaders
+from ..stores.tailer_states import TailerStates
 from ..tailers.registry import Environment
 from .embedded import EmbeddedStores
 from .remote import RemoteStores
@@ -26,7 +26,7 @@ def gateway_stores(stores: EmbeddedStores | RemoteStores, spool: SpoolFile | Non
         schedules=stores.schedules,
         usage=stores.usage,
         jobs=stores.jobs,
-        readers=LogReaders(stores.checkpoints),
+        tailers=TailerStates(stores.checkpoints, stores.ownership),
         trusted=stores.trusted,
         spool=None if spool is None else spool.spool,
     )

@@ -11,11 +11,11 @@ from ..stores.control.control import Control
 from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.drops.drops import Drops
 from ..stores.jobs.jobs import Jobs
-from ..stores.log.readers import LogReaders
 from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
 from ..stores.spool.spool import Spool
+from ..stores.tailer_states import TailerStates
 from ..stores.trusted_time import TrustedTime
 from ..stores.usage.usage import Usage
 from .file_desk import FileControl
@@ -33,7 +33,7 @@ class GatewayStores:
     schedules  schedules; None: this gateway keeps none
     usage      amounts used, by the hour; None: this gateway keeps none
     jobs       trees of jobs; None: this gateway keeps none
-    readers    the tailers that the platform's log waits for; None: unknown to this gateway
+    tailers    the state of tailers that rests with us; None: unknown to this gateway
     trusted    the time by which old things go; None: the clock's, as it was at the start and went on
     spool      submissions taken while the queue's store is away; None: they are refused then
     """
@@ -46,7 +46,7 @@ class GatewayStores:
     schedules: Schedules | None = None
     usage: Usage | None = None
     jobs: Jobs | None = None
-    readers: LogReaders | None = None
+    tailers: TailerStates | None = None
     trusted: TrustedTime | None = None
     spool: Spool | None = None
 

@@ -117,7 +117,7 @@ class GatewayService:
             "limits": control,
             "overview": overview,
             "replays": replays,
-            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control, others, stores.readers),
+            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control, others, stores.tailers),
             "tokens": TokenDesk(stores.control, control.refresh, clock),
             "usage": UsageDesk(stores.usage, clock, trusted),
         }

@@ -13,7 +13,7 @@ from ..model.errors import InvalidRequest
 from ..model.gate import Gate
 from ..model.seek import END, LAST_POSITION, START, ForgetTailer, Move, Seek
 from ..stores.drops.drops import Drops
-from ..stores.log.readers import LogReaders
+from ..stores.tailer_states import TailerStates
 from .members import OtherMembers
 
 #: Most ranges of drops in one answer.
@@ -69,9 +69,9 @@ class TailerDesk:
         drops: Drops | None,
         gates: TailerGates,
         others: OtherMembers,
-        readers: LogReaders | None = None,
+        states: TailerStates | None = None,
     ) -> None:
-        self._others, self._readers = others, readers
+        self._others, self._states = others, states
         self._gates = gates
         self._tailers = tailers
         self._audits = audits
@@ -127,10 +127,12 @@ class TailerDesk:
         return await (self._others if here is None else here).seek(seek)
 
     async def forget_tailer(self, order: ForgetTailer) -> str:
-        """Forgets a tailer of the platform's log, and returns its stream. One that runs would be known again at once,
-        so it is refused."""
-        if self._readers is None:
-            raise InvalidRequest("this gateway does not know the tailers of the log: ask the one of the node")
+        """Forgets all that rests here of a tailer, and returns the stream of the log that it read; empty: it read
+        something else. One that runs would be known again at once, so it is refused; so is a replay."""
+        if self._states is None:
+            raise InvalidRequest("this gateway does not know the state of tailers: ask the one of the node")
+        if self._tailers is not None:
+            self._tailers.check(order.tailer)
         here = [] if self._tailers is None else self._tailers.known()
         where = ["beside this gateway"] if order.tailer in here else await self._others.places(order.tailer)
         if where:
@@ -138,7 +140,7 @@ class TailerDesk:
                 f"the tailer {order.tailer!r} runs {', '.join(where)}: take its file away there, or stop that process, "
                 "and forget it then. What it did not settle may go at once"
             )
-        return await self._readers.forget(order.tailer)
+        return await self._states.forget(order.tailer)
 
     async def audit(
         self, tailer: str, partition: str | None = None, span: tuple[int, int] | None = None

@@ -61,7 +61,7 @@ class Seek(NamedTuple):
 
 
 class ForgetTailer(NamedTuple):
-    """The order of an operator that a tailer of the log is not waited for any more. `who` and `why` are recorded."""
+    """The order of an operator that a tailer does not come back. `who` and `why` are recorded."""
 
     tailer: str
     who: str = ""

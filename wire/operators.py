@@ -54,6 +54,7 @@ CALL_TIMEOUT = 10.0
 LONGER = {
     "audit": 120.0,
     "seek_tailer": 120.0,
+    "forget_tailer": 120.0,
     "start_replay": 120.0,
     "redrive": 60.0,
     "purge": 60.0,
@@ -168,7 +169,7 @@ class OperatorClient:
         return await self._seek_tailer(seek if seek.who else seek._replace(who=whoami()))
 
     async def forget_tailer(self, order: ForgetTailer) -> str:
-        """Forgets a tailer of the platform's log that runs nowhere. Returns its stream."""
+        """Forgets a tailer that runs nowhere. Returns the stream of the log that it read; empty: none."""
         return await self._forget_tailer(order if order.who else order._replace(who=whoami()))
 
     async def create_token(self, order: TokenOrder) -> MadeToken:

@@ -216,7 +216,7 @@ OUTCOMES: Mapping[str, Callable[[Any], str]] = {
     "files.reload": lambda answer: listed(f"{each.file}: {each.change}" for each in answer) or "nothing was new",
     "jobs.change_job": str,
     "tailers.seek_tailer": _moved,
-    "tailers.forget_tailer": lambda answer: f"the retention of {answer} waits for it no more",
+    "tailers.forget_tailer": lambda log: f"the retention of {log} waits for it no more" if log else "forgotten",
 }
 
 

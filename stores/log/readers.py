@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ...model.did_you_mean import meant
-from ...model.errors import InvalidRequest
 from ..checkpoints.checkpoints import Checkpoints, Mark
 
 #: The source of the notes, which no tailer can be named, and its epoch: nobody owns it.
@@ -57,16 +55,11 @@ class LogReaders:
         await self._put(changed)
 
     async def forget(self, tailer: str) -> str:
-        """Forgets a tailer with its checkpoint, and returns the stream that it read. Raises InvalidRequest for one that
-        is not known."""
-        notes, known = await self._notes(), await self.known()
-        if tailer not in known:
-            others = meant(tailer, known) if known else "no tailer reads the log"
-            raise InvalidRequest(f"no tailer {tailer!r} of the log is known: {others}")
-        await self._checkpoints.forget(tailer)
-        pair = tailer, known[tailer]
-        await self._put({pair: notes[pair] + 1})
-        return known[tailer]
+        """Forgets that a tailer reads the log, and returns its stream; empty: it is not known."""
+        stream = (await self.known()).get(tailer, "")
+        if stream:
+            await self._put({(tailer, stream): (await self._notes())[tailer, stream] + 1})
+        return stream
 
     async def _put(self, notes: Mapping[tuple[str, str], int]) -> None:
         if notes:

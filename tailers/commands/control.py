@@ -76,9 +76,9 @@ def seek(
 
 
 def forget(tailer: Name, why: Why = "", gateway: GatewayAddress = None) -> None:
-    """Forget a tailer of the platform's log that does not come back, with its checkpoint. Until then the log keeps what
-    it did not settle, however old; afterwards that may go at once."""
+    """Forget a tailer that does not come back, with its checkpoints and notes: one of its name begins anew. Until then
+    the platform's log keeps what it did not settle, however old. The lease of a process that died is waited for."""
     from ...model.seek import ForgetTailer
 
     stream = found_gateway.ask(gateway, lambda client: client.forget_tailer(ForgetTailer(tailer, why=why)))
-    terminal.say(f"{tailer}: forgotten; the retention of {stream} waits for it no more")
+    terminal.say(f"{tailer}: forgotten" + (f"; the retention of {stream} waits for it no more" if stream else ""))

@@ -24,11 +24,12 @@ from ...foundation.lifecycle import cancel
 from ...foundation.logger import Logger
 from ...foundation.own_thread import OwnThread
 from ...model.errors import NotConnected, Unavailable
+from ...model.life import Life, OnRecreated
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
+from ...stores.checkpoints.lives import Lives
 from ...stores.inventory.inventory import Entries, Inventory, InventoryEntry
 from ..registry import Environment
 from .listing import Listing, Patterns, list_folder
-from .place_lives import PlaceChoice, PlaceLives
 
 log = Logger("tailrace.tailer")
 
@@ -67,7 +68,7 @@ class DirectoryOptions(BaseModel):
     max_bytes: Bytes = Field(4 << 20, ge=0, le=1 << 30)
     poll: Seconds = Field(1.0, ge=0.01, le=86_400)
     once: bool = False
-    on_recreated: PlaceChoice = "stop"
+    on_recreated: OnRecreated = "stop"
 
 
 class DirectorySource:
@@ -90,7 +91,7 @@ class DirectorySource:
         inventory: Inventory,
         name: str,
         partition: str = "0",
-        lives: PlaceLives | None = None,
+        lives: Lives | None = None,
     ) -> None:
         self.partition = partition
         self.vanished = 0
@@ -173,18 +174,17 @@ class DirectorySource:
         if self.partition and (lives is None or not meet):
             return
         self._thread.moves(f"finding {self._root}")
-        chosen = await self._thread.call(fingerprint, self._options)
-        if lives is None:
-            life = chosen
-        elif meet:
-            try:
-                birth = await self._thread.call(birth_at, self._root)
-            except OSError as error:
-                raise self._unreadable(error) from error
-            life = await lives.meet(chosen, birth)
-            self._birth = birth
-        else:
-            life = await lives.now(chosen)
+        chosen = life = await self._thread.call(fingerprint, self._options)
+        if lives is not None:
+            await lives.load()
+            if meet:
+                try:
+                    birth = await self._thread.call(birth_at, self._root)
+                except OSError as error:
+                    raise self._unreadable(error) from error
+                await lives.meet(chosen, Life(birth), f"the folder {self._root}")
+                self._birth = birth
+            life = lives.named(chosen)
         if meet or not self.partition:  # nobody else asked meanwhile
             self._name, self.partition = f"{self._tailer}:{life}", life
 
@@ -328,7 +328,7 @@ def fingerprint(options: DirectoryOptions) -> str:
 
 def build(options: DirectoryOptions, environment: Environment) -> DirectorySource:
     """The source over one folder. Another folder or other patterns make another inventory."""
-    lives = PlaceLives(environment.checkpoints, environment.tailer, f"the folder {options.path}", options.on_recreated)
+    lives = Lives(environment.checkpoints, environment.tailer, options.on_recreated)
     return DirectorySource(options, environment.inventory, environment.tailer, "", lives)
 
 

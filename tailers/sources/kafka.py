@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -11,7 +11,6 @@ from ...foundation.config import Seconds
 from ...sdk.source import SourceKind
 from ...stores.kafka.clients import lacking
 from ..registry import Environment
-from ..rules.topic_lives import Choice
 from .kafka_group import KafkaGroup
 from .kafka_member import MemberOptions
 from .kafka_partition import CAPABILITIES, Tombstones
@@ -33,7 +32,7 @@ class KafkaSourceOptions(MemberOptions):
 
     start: str = "earliest"
     tombstones: Tombstones = "deliver"
-    on_recreated: Choice = "stop"
+    on_recreated: Literal["stop", "from_start", "group"] = "stop"
     release_within: Seconds = Field(10.0, ge=0, le=3600)
     hung_after: Seconds = Field(30.0, ge=1, le=3600)
 

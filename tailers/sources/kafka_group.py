@@ -94,7 +94,7 @@ class KafkaGroup:
             return
         there = await self._described()
         cluster = await self._looking.call(lambda admin: admin.cluster())
-        await self._lives.meet(there, self._options.read, cluster, self._starts)
+        await self._lives.meet_all(there, self._options.read, cluster, self._starts)
         self._all_exist(there)
         await self._group_is_ours()
         self._failure, self._share, self.problem = "", None, ""
@@ -215,7 +215,7 @@ class KafkaGroup:
 
     async def noted(self, name: str, epochs: Sequence[tuple[int, int]]) -> None:
         self.present(name)
-        await self._lives.read(place_of(name), epochs)
+        await self._lives.was_read(place_of(name), epochs)
 
     def present(self, name: str) -> None:
         if name != self._lives.name(place_of(name)):
@@ -326,7 +326,7 @@ class KafkaGroup:
             try:
                 there = await self._described()
                 self._all_exist(there)
-                if other := self._lives.is_another(there):
+                if other := self._lives.another_of(there):
                     self.failed(session, f"{self._where}: the topic {other!r} was made again", None)
                 await self._group_is_ours()
                 places = [place for place, part in self._parts.items() if part.is_open and not part.items]

@@ -117,7 +117,7 @@ class KafkaReader:
         """The topics, once they are known to be those that the tailer reads. Raises PositionsGone otherwise."""
         await self._lives.load()
         there = await self._looking.call(lambda admin: admin.described(self._topics))
-        if other := self._lives.is_another(there):
+        if other := self._lives.another_of(there):
             raise PositionsGone(
                 f"{self._where}: the topic {other!r} was made again, and is not the one that the tailer has read: have "
                 "the tailer read it first, see on_recreated"

@@ -23,8 +23,10 @@ from ...foundation.lifecycle import cancel
 from ...foundation.object_places import Place
 from ...foundation.objects import ObjectStore
 from ...model.errors import NotConnected, Unavailable
+from ...model.life import Life, OnRecreated
 from ...model.segment import Segment
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
+from ...stores.checkpoints.lives import Lives
 from ...stores.inventory.inventory import Inventory
 from ...stores.segments.segments import Segments
 from ..registry import Environment
@@ -34,7 +36,6 @@ from .listing import Patterns
 from .objects_cutting import CutItems, Cutter, Shape
 from .objects_feeding import Feeder, Loaded, weight
 from .objects_listing import Lister, ListingProgress
-from .place_lives import PlaceChoice, PlaceLives
 
 #: Seconds for which objects are read again at most, to say in which lines items lie.
 LONGEST_LOOK = 5.0
@@ -76,7 +77,7 @@ class ObjectsOptions(Place):
     headers: bool = False
     poll: Seconds = Field(10.0, ge=0.01, le=86_400)
     once: bool = False
-    on_recreated: PlaceChoice = "stop"
+    on_recreated: OnRecreated = "stop"
 
     @field_validator("overlap", "versions", "max_value", "max_line")
     @classmethod
@@ -129,7 +130,7 @@ class ObjectsSource:
         segments: Segments,
         tailer: str,
         client: Any = None,
-        lives: PlaceLives | None = None,
+        lives: Lives | None = None,
     ) -> None:
         self.partition = options.fingerprint()
         self._options = options
@@ -258,12 +259,12 @@ class ObjectsSource:
         if self._lives is None or (self._is_known and not meet):
             return
         place = self._options.fingerprint()
+        await self._lives.load()
         if meet:
             birth = await self._store.birth()
-            self.partition = await self._lives.meet(place, birth)
+            await self._lives.meet(place, Life(birth), self._options.url)
             self._store.hold_to(birth)
-        else:
-            self.partition = await self._lives.now(place)
+        self.partition = self._lives.named(place)
         name, self._is_known = f"{self._tailer}:{self.partition}", True
         if name != self._name:
             self._name, self._loaded = name, (None, None)
@@ -344,7 +345,7 @@ def _add(batch: StreamBatch, first: int, part: CutItems, chosen: Sequence[int]) 
 
 def build(options: ObjectsOptions, environment: Environment) -> ObjectsSource:
     """The source over one place. Another place, format or way of versions begins anew."""
-    lives = PlaceLives(environment.checkpoints, environment.tailer, options.url, options.on_recreated)
+    lives = Lives(environment.checkpoints, environment.tailer, options.on_recreated)
     return ObjectsSource(options, environment.inventory, environment.segments, environment.tailer, lives=lives)
 
 

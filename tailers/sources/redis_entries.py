@@ -14,6 +14,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ...model.errors import InvalidRequest
+from ...model.life import OnRecreated
 from ...model.workload import Headers
 from ...sdk.source import StreamBatch
 from ...stores.redis.options import RedisOptions
@@ -54,7 +55,7 @@ class RedisStreamOptions(RedisOptions):
     payload: Literal["json"] | PayloadField = "json"
     key_field: str | None = None
     headers: tuple[str, ...] | None = None
-    on_recreated: Literal["stop", "from_start"] = "stop"
+    on_recreated: OnRecreated = "stop"
 
     @field_validator("streams")
     @classmethod

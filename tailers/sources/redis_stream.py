@@ -13,9 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from ...foundation.logger import Logger
-from ...model.errors import NotConnected, PositionsGone, Unavailable
+from ...model.errors import NotConnected, Unavailable
+from ...model.life import MARK, Life
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
+from ...stores.checkpoints.lives import ENTRIES, EPOCH, Lives
 from ...stores.redis.server import RedisServer
 from ..registry import Environment
 from ..rules.retention_loss import (
@@ -45,12 +47,6 @@ from .wait_or_closed import wait_or_closed
 HELD = 5.0
 #: Commands in one trip of a reread.
 REREAD = 128
-#: The number of entries of each stream that the checkpoint has passed is kept under this name and the tailer's; always
-#: with one epoch, since it stays true whichever process wrote it.
-COUNTS = "@entries."
-EPOCH = 1
-#: The number of streams that a key has had is kept under this name and the tailer's.
-LIVES = "@lives."
 #: Seconds of rest after which a stream is asked whether it is still the same.
 LOOK_AGAIN = 15.0
 
@@ -70,9 +66,8 @@ class RedisStreamSource:
         self._entries = EntryMapping(options)
         self._server = server or RedisServer(options, HELD)
         self._checkpoints = checkpoints
-        self._counts = COUNTS + name
-        self._lives = LIVES + name
-        self._life: dict[str, int] = {}
+        self._counts = ENTRIES + name
+        self._lives = Lives(checkpoints, name, options.on_recreated)
         self._noted: dict[str, tuple[int, int]] = {}
         self._streams: dict[str, ReadStream] = {}
         self._looked = 0.0
@@ -84,10 +79,10 @@ class RedisStreamSource:
         if not self._closed.is_set():
             return
         known = await self._checkpoints.load(self._counts)
-        await self._know_lives()
+        await self._lives.load()
         streams = {}
         for key in self._options.streams:
-            name = self._name(key)
+            name = self._lives.named(key)
             position, mark = positions.get(name, 0), known.get(name)
             facts = await self._facts(key)
             noted = None if mark is None else Had(mark.position, mark.handed_out)
@@ -101,7 +96,7 @@ class RedisStreamSource:
                     had = at_end(Had(position, -1, False), facts)
                 elif passes_over(position, facts):
                     await self._another(key, facts, position)
-                    name, had = self._name(key), Had(0)
+                    name, had = self._lives.named(key), Had(0)
                 else:
                     had = Had(position, facts.removed)
                 read = older = LastRead()
@@ -109,16 +104,9 @@ class RedisStreamSource:
         self._streams = streams
         self._closed.clear()
 
-    async def _know_lives(self) -> None:
-        self._life = {key: mark.position for key, mark in (await self._checkpoints.load(self._lives)).items()}
-
-    def _name(self, key: str) -> str:
-        """The name of the partition of the stream that has the key now."""
-        return f"{key}@{self._life[key]}" if key in self._life else key
-
     def _key(self, name: str) -> str:
-        """The inverse of `_name`, of former streams of a key too."""
-        key, at, number = name.rpartition("@")
+        """The key of a partition, of former streams too."""
+        key, at, number = name.rpartition(MARK)
         return key if at and number.isdigit() and name not in self._options.streams else name
 
     async def _is_another(self, key: str, read: LastRead, facts: StreamFacts) -> bool:
@@ -129,24 +117,15 @@ class RedisStreamSource:
         return is_another(read, digest_of(rows[0][1]) if rows else None, facts)
 
     async def _another(self, key: str, facts: StreamFacts, position: int) -> None:
-        """Follows the tailer's choice for a key that has another stream now. Raises PositionsGone where that is to
-        stop; else the new stream is another partition."""
+        """Follows the tailer's choice for a key that has another stream now: see `Lives.another`."""
         first = id_of(facts.last if facts.first is None else facts.first)
-        words = (
+        await self._lives.another(
+            key,
+            Life(),
             f"{self._server.name}: the stream {key!r} is another one than the one that was read up to "
             f"{id_of(position)}: it was deleted and made again, with entries from {first} on"
-            " (or its server lost all that was read)"
+            " (or its server lost all that was read)",
         )
-        if self._options.on_recreated == "stop":
-            raise PositionsGone(
-                f"{words}, which would be passed over. Nothing is without your permission: say in the tailer's file "
-                'under "source" how it is to go on: "on_recreated: from_start" reads the new one from its start; then '
-                "start it again"
-            )
-        self._life[key] = self._life.get(key, 1) + 1
-        await self._checkpoints.open(self._lives, EPOCH)
-        await self._checkpoints.commit(self._lives, EPOCH, {key: Mark(self._life[key])})
-        _log.warning("goes on with another stream of the same key", reason=words)
 
     async def _facts(self, key: str) -> StreamFacts:
         command = ("XINFO", "STREAM", key)
@@ -281,8 +260,8 @@ class RedisStreamSource:
 
     async def ends(self) -> dict[str, int]:
         if not self._streams:
-            await self._know_lives()
-        return {self._name(key): (await self._facts(key)).last + 1 for key in self._options.streams}
+            await self._lives.load()
+        return {self._lives.named(key): (await self._facts(key)).last + 1 for key in self._options.streams}
 
     async def behind(self, positions: Mapping[str, int]) -> int:
         """Number of entries that are not settled; an upper bound where counts are unknown."""

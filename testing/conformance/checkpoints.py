@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...model.errors import StaleFence
+from ...model.errors import PositionsGone, StaleFence
+from ...model.life import Life
 from ...stores.checkpoints.checkpoints import MOST, Checkpoints, Ending, Mark
+from ...stores.checkpoints.lives import Lives
 from ...stores.log.readers import KnownTailer, LogReaders
 from .bench import MODEL, StoreBench, StoreLaws
 
@@ -57,13 +59,44 @@ class CheckpointLaws(StoreLaws[Checkpoints]):
             readers = LogReaders(store.engine)
         # When one reads another stream, and the other one is forgotten, then that is known
         await readers.note("two", "other")
-        assert await readers.forget("one") == "orders/é"
+        assert await readers.forget("one") == "orders/é" and await readers.forget("one") == ""
         assert await readers.known() == {"two": "other"}
-        assert await store.engine.load("one") == {}
         # And who comes back is known again
         await readers.note("one", "orders/é")
         await readers.note("two", "a b\nc")
         assert await readers.known() == {"one": "orders/é", "two": "a b\nc"}
+
+    async def test_another_one_of_a_name_stops_its_reader_until_somebody_chooses(
+        self, store: StoreBench[Checkpoints]
+    ) -> None:
+        # Given something that was met first before it was there, then with its sign
+        lives = Lives(store.engine, "t")
+        await lives.load()
+        assert await lives.meet("orders", Life(), "the topic") == Life()
+        first = await lives.meet("orders", Life("a", "here", "a"), "the topic")
+        assert first == Life("a", "here")
+        await store.reopen()
+        # When it does not tell its sign, then it is the same; when that is another one, then its reader stops
+        lives = Lives(store.engine, "t", "stop", ("from_start", "group"))
+        await lives.load()
+        assert await lives.meet("orders", Life(), "the topic") == first
+        assert await lives.meet("orders", Life("a", "here", "a"), "the topic") == first
+        how = (
+            r"the topic is another one .* \(now b, before a\).*from_start\" reads it .*group\" goes on .*start it again"
+        )
+        with pytest.raises(PositionsGone, match=how):
+            await lives.meet("orders", Life("b", "here", "b"), "the topic")
+        # And once somebody chose it has another life, each with a name of its own, of which others hear
+        chosen = Lives(store.engine, "t", "group")
+        await chosen.load()
+        assert await chosen.meet("orders", Life("b", "here", "b"), "the topic") == Life("b", "here", "b", "group")
+        await lives.load()
+        assert (lives.named("orders"), lives.named("other")) == ("orders@b", "other")
+        # And a note that comes late changes nothing
+        late = Lives(store.engine, "t", "from_start")
+        await late.note("orders", Life("a"))
+        await lives.load()
+        assert lives.life("orders").id == "b"
 
     async def test_what_is_forgotten_is_gone_and_older_epochs_write_nothing_all_the_same(
         self, store: StoreBench[Checkpoints]

@@ -21,8 +21,8 @@ class TailerPort(Protocol):
         """Moves the checkpoint of a paused or stopped tailer, or shows the moves that would be made (a dry run)."""
 
     async def forget_tailer(self, order: ForgetTailer) -> str:
-        """Forgets a tailer of the platform's log that runs nowhere, with its checkpoint, so that its stream's retention
-        waits for it no more. Returns the stream."""
+        """Forgets a tailer that runs nowhere, with its checkpoints and the notes beside them. Returns the stream of the
+        platform's log that it read, whose retention waits for it no more; empty: it read something else."""
 
     async def audit(
         self, tailer: str, partition: str | None = None, span: tuple[int, int] | None = None

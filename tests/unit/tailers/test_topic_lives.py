@@ -1,4 +1,4 @@
-"""The lives of topics: names, notes, and which leader epoch a position has."""
+"""The lives of topics and partitions: names, and which leader epoch a position has."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.model.life import Life
 from tailrace.tailers.rules.topic_lives import (
     MOST_EPOCHS,
     PartitionLife,
-    TopicLife,
     committed_by,
-    is_another,
     is_of_a_former_life,
-    next_life,
     partition_name,
     place_of,
 )
@@ -33,12 +31,14 @@ def test_a_partition_of_another_life_has_another_name(life: str, cuts: int, name
     assert place_of(name) == ("my-orders", 3)
 
 
-def test_a_topic_with_another_id_is_another_one_and_one_without_an_id_is_not() -> None:
-    known = TopicLife("a", "here", starts={0: 7})
-    assert is_another(known, "b") and not is_another(known, "a")
-    assert not is_another(known, "") and not is_another(TopicLife(""), "b")
-    assert next_life("b", "here", "group") == TopicLife("b", "here", "b", "group")
-    assert TopicLife.decode(known.encode()) == known
+def test_what_has_another_sign_is_another_one_and_what_has_none_is_not() -> None:
+    known = Life("a", "here", starts={0: 7})
+    assert known.is_another("b") and not known.is_another("a")
+    assert not known.is_another("") and not Life("").is_another("b")
+    assert known.next(Life("b", "here", "b"), "group") == Life("b", "here", "b", "group")
+    # And lives without names of their own are counted
+    second = known.next(Life("c"), "from_start")
+    assert (second.name, second.next(Life("d"), "from_start").name) == ("2", "3")
 
 
 def test_an_offset_that_we_committed_for_a_former_topic_of_this_cluster_is_not_believed() -> None:
@@ -60,7 +60,6 @@ def test_the_epoch_before_a_position_is_that_of_the_record_before_it() -> None:
 def test_what_is_cut_off_is_forgotten() -> None:
     life = PartitionLife(epochs=((0, 0), (3, 100), (4, 130))).cut(120)
     assert life == PartitionLife(1, 120, ((0, 0), (3, 100)))
-    assert PartitionLife.decode(life.encode()) == life
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5)), max_size=2 * MOST_EPOCHS))
