@@ -251,7 +251,7 @@ class Worker:
             await asyncio.sleep(self._sizes.heartbeat / LOOKS)
             look += 1
             self._stop_ending()
-            self._supervisor.watch()
+            self._supervisor.watch(self._clock.monotonic())
             if look % LOOKS == 0:
                 inside = self._supervisor.inside()
                 self._leases.keep(inside)
