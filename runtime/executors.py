@@ -369,9 +369,7 @@ class ExecutorProcess:
         key, note = self.board.last_note()
         if key in self.live:
             self.notes[key] = note
-        unexplained = self._overdue and not (self.why or self._what)
-        if unexplained and self.silence.is_own_doing(self._armed, self.timer, when):
-            self._what = said(when - self.board.last_pulse())
+        self._look_whose_doing(when)
         self.close()
         death = ProcessDeath(
             code,
@@ -387,6 +385,12 @@ class ExecutorProcess:
         )
         self._on_death(self, death)
         self.dead.set()
+
+    def _look_whose_doing(self, when: float) -> None:
+        """Notes of a process that its timer ended at `when` whether it had not heard in time by its own doing."""
+        unexplained = self._overdue and not (self.why or self._what)
+        if unexplained and self.silence.is_own_doing(self._armed, self.timer, when):
+            self._what = said(when - self.board.last_pulse())
 
     def close(self) -> None:
         """Closes this side's descriptors."""

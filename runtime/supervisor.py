@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -204,10 +203,10 @@ class Supervisor:
         for pool in self.all_pools():
             pool.set_timers(soon)
 
-    def watch(self) -> None:
+    def watch(self, now: float) -> None:
         """Ends executors that hear of no renewal, before the end of their leases does (at each of `LOOKS` looks in a
         heartbeat)."""
-        limit, now = longest(self._sizes), time.monotonic()
+        limit = longest(self._sizes)
         for pool in self.all_pools():
             for executor in pool.executors:
                 if executor.ready and executor.live and executor.hears_nothing(now, limit):

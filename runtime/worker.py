@@ -263,7 +263,7 @@ class Worker:
             await asyncio.sleep(self._sizes.heartbeat / LOOKS)
             look += 1
             self._stop_ending()
-            self._supervisor.watch()
+            self._supervisor.watch(self._clock.monotonic())
             for address, attachment in zip(self._addresses, self._attachments, strict=True):
                 if attachment.connected:
                     self.duties.well(_calling(address))

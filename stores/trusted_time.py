@@ -186,10 +186,13 @@ class TrustedTimes:
         moment = self._clock.monotonic()
         if moment < self._noted_at + PERIOD and not now:
             return
-        beside = self._path.with_suffix(".new")
-        beside.write_text(json.dumps({name: each.note for name, each in self._times.items()}))
-        beside.replace(self._path)
+        self._write({name: each.note for name, each in self._times.items()})
         self._noted_at = moment
+
+    def _write(self, notes: Mapping[str, tuple[str, Trusted]]) -> None:
+        beside = self._path.with_suffix(".new")
+        beside.write_text(json.dumps(notes))
+        beside.replace(self._path)
 
     def troubles(self) -> list[Trouble]:
         """The troubles for operators while deletions wait. A clock that is new to this node is none: nobody can tell

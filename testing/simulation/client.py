@@ -28,6 +28,8 @@ from .plan import Item, Plan, Timed
 
 T = TypeVar("T")
 
+#: Further arguments of items, by the version of the function that they fit.
+MORE: dict[str, dict[str, int]] = {"old": {}, "new": {"more": 1}, "neither": {"odd": 1}}
 #: Seconds for which a submission whose answer was lost is made again: all of a story.
 PATIENCE = 1000.0
 
@@ -102,7 +104,7 @@ class WorldClient:
     async def _bring(self, item: Item, queue: RemoteQueue, log: RemoteLog) -> None:
         host = here()
         await asyncio.sleep(max(0.0, item.at - host.world.now))
-        payload = json.dumps({"n": item.n}).encode()
+        payload = json.dumps({"n": item.n} | MORE[item.fits]).encode()
         began = self.began[item.n] = host.world.now
         if item.source == QUEUE:
             due = host.clock.wall() + item.delay if item.delay else 0.0

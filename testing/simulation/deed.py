@@ -14,7 +14,8 @@ THROTTLED = 1.0
 class Deed:
     """The deed of one execution: `kind` of KINDS, after `seconds` of true time. `after`: what it asks to wait. `child`:
     the number of an item for whose end it waits then, as with `result()`. `blocks`: the event loop does not turn
-    meanwhile. `adds`: it ends when what its item adds to its tree was answered.
+    meanwhile. `locks`: it keeps the interpreter lock meanwhile. `adds`: it ends when what its item adds to its tree was
+    answered.
 
     ok, raise, fatal     returns; raises any error; raises Fatal
     later, throttled     raises RetryLater or Throttled, with `after` seconds (None: none given)
@@ -27,6 +28,7 @@ class Deed:
     stubborn: bool = False  # does not end when it is told to
     child: int | None = None
     blocks: bool = False
+    locks: bool = False
     adds: bool = False
 
     def does(self) -> None:

@@ -3,7 +3,7 @@ after it, and as its run deserved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from ...model.outcome import Outcome
 from ...runtime.rules.attempt import Stop
@@ -32,13 +32,15 @@ class Ends:
         self._journal = journal
         self._name = name
         self.inside: dict[int, str] = {}
+        self._ids: dict[int, str] = {}
 
     def _wrong(self, what: str) -> None:
         self._journal.wrong(f"ends: in {self._name} {what}")
 
-    def admitted(self, keys: Iterable[int]) -> None:
-        """Notes items that came in."""
-        self.inside.update(dict.fromkeys(keys, _WAITS))
+    def admitted(self, first: int, ids: Sequence[str]) -> None:
+        """Notes items that came in, under keys from `first` on."""
+        for key, id in enumerate(ids, first):
+            self.inside[key], self._ids[key] = _WAITS, id
 
     def begins(self, key: int, id: str) -> None:
         """Checks that an item that starts has waited."""
@@ -50,13 +52,16 @@ class Ends:
         """Notes the end of an item's function."""
         self.inside[key] = how
 
-    def told(self, key: int, outcome: Outcome) -> None:
-        """Checks an outcome that the engine tells against the end of the function."""
+    def told(self, key: int, outcome: Outcome, *, misfit: bool = False) -> None:
+        """Checks an outcome that the engine tells against the end of the function. `misfit`: it did not take the
+        item's arguments, so it never ran."""
         how = "ok" if outcome is Outcome.SUCCESS else outcome.name.lower()
         did = self.inside.pop(key, "")
         if not did:
             self._wrong(f"an item ends by {how} that was not there any more")
         elif did == _RUNS:
             self._wrong(f"an item ends by {how} that runs")
+        elif misfit and did == _WAITS:
+            self._journal.refused(self._ids[key], self._name)
         elif how not in (_UNSTARTED if did == _WAITS else (did,)):
             self._wrong(f"an item ends by {how} that {did}")

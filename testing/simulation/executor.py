@@ -7,9 +7,10 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...model.lease import LeaseSizes
 from ...runtime.executors import ExecutorProcess
 from ...runtime.frames import Done, Dying, ExecutorSetup, Failed, Frames, Notes, Ready, Timer, Waits
-from ...runtime.rules.silence import Silence
+from ...runtime.rules.silence import LOOKS, Silence
 from ...runtime.rules.suspicion import ProcessDeath
 from ...sdk.function import Function
 from .exchange import NEXT
@@ -18,8 +19,20 @@ from .host import here
 from .kernel import PIPE, Kernel
 from .loop import SimLoop
 
-#: Seconds that starting a process takes.
+#: Seconds that starting a process takes; and between two looks of its supervisor.
 START = 0.3
+LOOK = LeaseSizes().heartbeat / LOOKS
+
+
+class _ArmedTimers:
+    """The memory in which a guard reads to what the timer of a process is armed."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    def armed(self, page: int) -> float:
+        """The time to which it is armed, 0: it is not."""
+        return self._kernel.rings_at
 
 
 class SimExecutor(ExecutorProcess):
@@ -48,8 +61,9 @@ class SimExecutor(ExecutorProcess):
         self.was_running, self.was_waiting, self.waits = set(), set(), set()
         self.given = 0.0
         self.dead = asyncio.Event()
-        self.silence = Silence(1.0, 0.0)
+        self.silence = Silence(LOOK, host.clock.monotonic())
         self.board = SimBoard(setup.cells)
+        self._pid_namespace, self._what, self._overdue, self._armed = False, "", False, 0.0
         self._on_frame = on_frame
         self._on_death = on_death
         self._loop = asyncio.get_running_loop()  # type: ignore[assignment]
@@ -59,16 +73,15 @@ class SimExecutor(ExecutorProcess):
         self._sent_at = 0.0
         name = f"{host.name}/{self._pid}"
         self.kernel = Kernel(host, name, functions, self.board, self._heard, self._reaped_by_kernel)
+        self.board.pulse = self.kernel.pulse
+        self._watch: Any = _ArmedTimers(self.kernel)
+        self._page = 0
         host.processes.append(self.kernel)
         host.ever.append(self.kernel)
 
     @property
     def pid(self) -> int:
         return self._pid
-
-    def hears_nothing(self, now: float, longest: float) -> bool:
-        """Nothing here keeps an interpreter lock, and a simulated process shows no pulse."""
-        return False
 
     async def start(self) -> None:
         self.started = self._loop.time()
@@ -113,8 +126,10 @@ class SimExecutor(ExecutorProcess):
     def _bury(self, code: int) -> None:
         self.was_running, self.was_waiting = self.board.running() & self.live, self.board.waiting() & self.live
         self.ready = False
+        self._overdue, self._armed = code == -signal.SIGALRM, self.kernel.rings_at
+        self._look_whose_doing(self._host.clock.monotonic())
         alone = self.setup.slots + self.setup.threads <= 2
-        self._on_death(self, ProcessDeath(code, self.why, self.culprits or None, alone=alone))
+        self._on_death(self, ProcessDeath(code, self.why, self.culprits or None, self._what, alone=alone))
         self.dead.set()
 
     def close(self) -> None:

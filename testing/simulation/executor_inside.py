@@ -19,7 +19,19 @@ from ...runtime.board import Board, note_at
 from ...runtime.deadman import Deadman
 from ...runtime.engine import Engine
 from ...runtime.executor_main import CULPRIT
-from ...runtime.frames import Assign, Done, Dying, EndRow, ExecutorSetup, Quit, Ready, Release, StopItems, row_of
+from ...runtime.frames import (
+    Assign,
+    Done,
+    Dying,
+    EndRow,
+    ExecutorSetup,
+    Quit,
+    Ready,
+    Release,
+    StopItems,
+    ended_of,
+    row_of,
+)
 from ...runtime.rules import attempt
 from ...runtime.rules.attempt import Stop
 from ...runtime.rules.overdue import Overdue
@@ -69,10 +81,14 @@ class SimBoard(Board):
 
     def __init__(self, slots: int) -> None:
         self.fd = -1
+        self.pulse: Callable[[], float] = lambda: 0.0
         self._note = note_at(slots)
         memory: Any = bytearray(self._note + 8192)
         self._map = memory
         self.cells = memoryview(memory)[: self._note].cast("Q")
+
+    def last_pulse(self) -> float:
+        return self.pulse()
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +104,8 @@ class RunningItem:
 
 class Inside:
     """The inside of one executor. `say` sends a frame, `die` ends the process with a code, `at` has it do something at
-    a true time, `block` keeps its loop from turning for so many true seconds.
+    a true time, `block` keeps its loop from turning for so many true seconds, and its control thread if the second
+    argument says so.
 
     Invariant: `running` has what the world knows to run here, by key.
     """
@@ -104,7 +121,7 @@ class Inside:
         say: Callable[[Any], None],
         die: Callable[[int], None],
         at: Callable[[float, Callable[[], None]], None],
-        block: Callable[[float], None],
+        block: Callable[[float, bool], None],
     ) -> None:
         self.engine: Engine | None = None
         self.running: dict[int, RunningItem] = {}
@@ -158,7 +175,7 @@ class Inside:
             case ExecutorSetup():
                 self._set_up(frame)
             case Assign() if engine:
-                self.ends.admitted(range(frame.first, frame.first + len(frame.kinds)))
+                self.ends.admitted(frame.first, frame.ids)
                 self._journal.given(self._name, zip(frame.ids, frame.fences, strict=True))
                 engine.assign(frame)
             case StopItems() if engine:
@@ -175,7 +192,8 @@ class Inside:
             for key in frame.succeeded:
                 self.ends.told(key, Outcome.SUCCESS)
             for row in frame.ended:
-                self.ends.told(row[0], Outcome(row[1]))
+                ended = ended_of(row)
+                self.ends.told(row[0], Outcome(ended.outcome), misfit=ended.misfit)
             self._tells(frame.succeeded, frame.ended)
         self._say(frame)
 
@@ -298,8 +316,9 @@ class Inside:
     async def _takes_its_time(self, run: RunningItem) -> None:
         """Takes the deed's true seconds. A run that is told to end cleans up and does so, or is stubborn."""
         loop = self._loop
-        if run.deed.blocks and not run.broken:
-            self._block(run.deed.seconds)
+        if (run.deed.blocks or run.deed.locks) and not run.broken:
+            run.execution.locked = run.deed.seconds if run.deed.locks else 0.0
+            self._block(run.deed.seconds, run.deed.locks)
             await asyncio.sleep(0)
             return
         end = loop.time() + run.deed.seconds * self._clock.rate

@@ -11,6 +11,7 @@ from .journal import Journal
 from .kernel import Kernel
 from .network import SimNetwork
 from .plan import Fault, Plan
+from .sqlite_disk import Disk
 from .world import World
 
 #: The files of the stores.
@@ -125,7 +126,7 @@ class Faults:
                 world.after(fault.seconds, self._after_point, host)
             case "executors":
                 self._on_executor(fault, host)
-            case "busy" | "full" | "writer" | "power":
+            case "busy" | "full" | "writer" | "power" | "clone":
                 self._on_files(fault, host)
             case "copy":
                 self._copied = world.now
@@ -143,10 +144,19 @@ class Faults:
         if fault.kind == "power":
             host.boot_after = fault.seconds
             troubles.update(dict.fromkeys(FILES, ("power", math.inf)))
+        elif fault.kind == "clone":
+            self._clone(fault, host, self._hosts[fault.other].disk)
         elif fault.kind == "writer":
             troubles[fault.what] = ("ends after" if fault.number else "ends before", until)
         else:
             troubles[fault.what] = (fault.kind, until)
+
+    def _clone(self, fault: Fault, host: Host, other: Disk) -> None:
+        host.kill()
+        host.disk.clone(other)
+        if fault.number:
+            other.empty()
+        self._world.after(fault.seconds, host.start)
 
     def _again(self, host: Host) -> None:
         host.kill("its drain is over")

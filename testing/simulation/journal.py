@@ -26,6 +26,7 @@ class Execution:
     ended_all  its process was ended since it went on
     spent      it failed, which costs an attempt
     died       how its process ended before that told its end (empty: it was told)
+    locked     seconds for which it keeps the interpreter lock of its process
     """
 
     id: str
@@ -46,6 +47,7 @@ class Execution:
     ended_all: bool = False
     spent: bool = False
     died: str = ""
+    locked: float = 0.0
 
 
 @dataclass(slots=True)
@@ -105,6 +107,7 @@ class Journal:
         self.items_of: dict[str, dict[tuple[str, int], float]] = {}  # by process, with the time at which it got them
         self.added: Callable[[Execution], bool] = lambda run: True
         self.is_over: Callable[[str], bool] = lambda id: False  # as the stores know it
+        self.misfits: dict[str, set[str]] = {}  # by workload: the workers whose version did not take it
 
     @property
     def now(self) -> float:
@@ -119,6 +122,16 @@ class Journal:
     def given(self, where: str, items: Iterable[tuple[str, int]]) -> None:
         """Notes the items, each an id with its fence, that a process was given; they need not have run."""
         self.items_of.setdefault(where, {}).update(dict.fromkeys(items, self._world.now))
+
+    def refused(self, id: str, where: str) -> None:
+        """Records that the version of a process did not take a workload's arguments, and checks that it was not asked
+        before."""
+        self._world.say(where, f"refuses {id}")
+        self._world.count("misfits")
+        worker, known = where.partition("/")[0], self.misfits.setdefault(id, set())
+        if worker in known:
+            self.wrong(f"version: {id} is refused by {worker}, which had refused it before")
+        known.add(worker)
 
     def begin(self, id: str, n: int, fence: int, where: str, attempt: int = 1) -> Execution:
         """Records a run that begins, and checks that it is alone, under a fence above all before it, and not early."""

@@ -62,10 +62,13 @@ class Kernel:
         of_process = (self.say, self.die, self._alarm_at, self._block)
         self.inside = Inside(host, name, self.loop, functions, board, self.deadman, *of_process)
         self._blocked_until = 0.0
+        self._deaf_until = 0.0
         self._alarm = inf  # the true time at which the loop is woken
         self._skew = 0.0
         self._stalled_until = 0.0
         self._armed = 0
+        self.rings_at = 0.0  # by its machine's monotonic clock; 0: never
+        self._locked_at = 0.0
         self._rings = False  # the timer rang while the process was frozen
         self._missed: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._said_at = 0.0
@@ -80,11 +83,20 @@ class Kernel:
         """Has the process do something now, or when it thaws."""
         if not self.alive:
             return
-        if self.frozen:
+        if self.frozen or self._is_deaf:
             self._missed.append((call, args))
         else:
             call(*args)
             self._go_on()
+
+    @property
+    def _is_deaf(self) -> bool:
+        return self.world.now < self._deaf_until
+
+    def pulse(self) -> float:
+        """The machine's monotonic clock when the control thread could last run."""
+        last = self.frozen_since if self.frozen else self._locked_at if self._is_deaf else self.world.now
+        return self.host.clock.monotonic() - self.host.clock.rate * (self.world.now - last)
 
     def _go_on(self) -> None:
         """Turns its loop for as long as there is something to run now."""
@@ -99,12 +111,15 @@ class Kernel:
             self._alarm = ahead
             world.at(ahead, self._wake, ahead)
 
-    def _block(self, seconds: float) -> None:
+    def _block(self, seconds: float, lock: bool) -> None:
         """Keeps the loop from turning for so long; work that came before in this turn is over. Control frames are
-        heard."""
-        self.world.say(self.name, f"blocks its loop for {seconds:.2f} s")
-        self.world.count("blocked loops")
+        heard, unless the interpreter `lock` is kept as well; the kernel's timer rings all the same."""
+        self.world.say(self.name, f"{'keeps the interpreter lock' if lock else 'blocks its loop'} for {seconds:.2f} s")
+        self.world.count("kept locks" if lock else "blocked loops")
         self._blocked_until = self.world.now + seconds
+        if lock:
+            self._locked_at, self._deaf_until = self.world.now, self._blocked_until
+            self.world.at(self._deaf_until, self.do, self._hear_missed, ())
         self.world.alone = 0
 
     def _alarm_at(self, time: float, call: Callable[[], None]) -> None:
@@ -137,6 +152,12 @@ class Kernel:
             return
         self.frozen, self.thawed_at = False, self.world.now
         self.inside.thaws()
+        self._hear_missed()
+
+    def _hear_missed(self) -> None:
+        """Does what came while the process could not, unless it still cannot."""
+        if self._is_deaf:
+            return
         missed, self._missed = self._missed, []
         for call, args in missed:
             if self.alive and not self.frozen:
@@ -172,6 +193,7 @@ class Kernel:
         if self.stall and delay > 0:
             self._skew, self.stall = self._skew + self.stall, 0.0
         self._armed += 1
+        self.rings_at = self.clock() + delay if delay > 0 else 0.0
         if delay > 0:
             at = self.host.clock.true_at(self.clock() + delay)
             self.world.at(at, self._ring, self._armed)

@@ -17,6 +17,7 @@ from ...assembly.spool_file import SpoolFile, gateway_part
 from ...delay_service.config import DelayConfig
 from ...delay_service.mover import Mover
 from ...delay_service.service import DelayServer, DelayService
+from ...foundation.clock import Clock
 from ...foundation.lifecycle import Group, Part, Reopening
 from ...gateway.config import GatewayConfig
 from ...gateway.server import GatewayServer
@@ -35,6 +36,7 @@ from ...stores.config import StoresConfig
 from ...stores.data_dir import DataDir
 from ...stores.restored import NO_MARKS, Stamp
 from ...stores.server import StoreServer
+from ...stores.trusted_time import HOST, Trusted, TrustedTime, TrustedTimes
 from ...tailers.config import TailerConfig
 from ...tailers.registry import Environment
 from ...tailers.resources import Parking
@@ -76,14 +78,20 @@ async def _work(n: int, context: Context) -> None:
     await play(n, context)
 
 
+async def _newer(n: int, context: Context, more: int) -> None:
+    """The new version of the same, which wants an argument more."""
+    await play(n, context)
+
+
 def _plain(n: int, context: Context) -> None:
     """Plays the plan's deed of item `n` in a thread."""
     play_plainly(n, context)
 
 
 @cache
-def _declared(timeout: float, threads: bool = False) -> Function[..., Any]:
-    return function(name=FUNCTION, timeout=timeout or None, retry=RETRY)(_plain if threads else _work)
+def _declared(timeout: float, threads: bool = False, *, new: bool = False) -> Function[..., Any]:
+    version = _newer if new else _plain if threads else _work
+    return function(name=FUNCTION, timeout=timeout or None, retry=RETRY)(version)
 
 
 #: The function of what trees have, and of what gathers in narrow ones.
@@ -155,12 +163,29 @@ class _Stamp(Stamp):
         """Does nothing: nobody asks for that."""
 
 
-def _stores() -> EmbeddedStores:
-    data = Path("/simulated")
-    stores = EmbeddedStores(data, StoresConfig(), here().clock, file=InlineFile, sizes=SIZES)
+class _TrustedTimes(TrustedTimes):
+    """The trusted times, whose notes are on the simulated disk."""
+
+    def __init__(self, disk: Disk, times: Mapping[str, TrustedTime], clock: Clock) -> None:
+        super().__init__(Path("/simulated"), times, clock)
+        self._disk = disk
+
+    def _read(self) -> dict[str, tuple[str, Trusted]]:
+        return dict(self._disk.trusted)
+
+    def _write(self, notes: Mapping[str, tuple[str, Trusted]]) -> None:
+        self._disk.trusted = dict(notes)
+
+
+def _stores(plan: Plan) -> EmbeddedStores:
+    data, disk, clock = Path("/simulated"), here().disk, here().clock
+    config = StoresConfig(log_retention=plan.log_retention) if plan.log_retention else StoresConfig()
+    stores = EmbeddedStores(data, config, clock, file=InlineFile, sizes=SIZES)
     stores.data_dir = _DataDir(data)
-    stores._stamp = _Stamp(here().disk)
-    cast(Any, stores.queue)._boot = f"boot {here().disk.boots}"
+    stores._stamp = _Stamp(disk)
+    stores._trusted = _TrustedTimes(disk, {HOST: stores.trusted}, clock)
+    stores._on_disk = lambda: not disk.is_empty  # type: ignore[method-assign]
+    stores.trusted._boot = cast(Any, stores.queue)._boot = f"boot {disk.boots}"
     here().writes.hear(stores)
     return stores
 
@@ -192,15 +217,15 @@ def _tailers(plan: Plan, stores: EmbeddedStores | RemoteStores, scheduler: str, 
 
 def node(plan: Plan, scheduler: str) -> Part:
     """Stores, delay service and tailers in one process."""
-    stores = _stores()
+    stores = _stores(plan)
     service, parts = _delay(stores)
     tailers = _tailers(plan, stores, scheduler, service)
     return Group([stores, *parts, _store_server(stores), tailers])
 
 
-def store() -> Part:
+def store(plan: Plan) -> Part:
     """The stores alone, served."""
-    stores = _stores()
+    stores = _stores(plan)
     return Group([stores, _store_server(stores)])
 
 
@@ -276,7 +301,8 @@ def worker(plan: Plan, schedulers: Sequence[str]) -> Part:
     config = WorkerConfig(
         executors=plan.executors, slots=plan.slots, **threads, isolated=1, name=name, timeout_grace=grace
     )
-    functions = {FUNCTION: _declared(plan.timeout, plan.threads)} | ({BRANCH: _BRANCHES} if plan.trees else {})
+    new = plan.rolled and here().incarnation > 1
+    functions = {FUNCTION: _declared(plan.timeout, plan.threads, new=new)} | ({BRANCH: _BRANCHES} if plan.trees else {})
     if any(tree.narrow for tree in plan.trees):
         functions[GATHERING] = _GATHERING
     loaded = LoadedFunctions(("simulated",), functions)

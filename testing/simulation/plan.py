@@ -17,7 +17,8 @@ class Item:
     """A workload: submitted `at` true seconds to `source` (`queue`, or a stream by name). Execution i does
     `deeds[i]`, those after the last one succeed. `delay`: a queue's item is due so much after it was submitted. A
     stream's item may have a priority, and may not start `expires` seconds after it was appended (0: it always may).
-    `cancel`: a queue's item is cancelled so many seconds after it was accepted (0: never)."""
+    `cancel`: a queue's item is cancelled so many seconds after it was accepted (0: never). `fits`: the arguments are
+    those of the `old` version of the function, of the `new` one, or of `neither`."""
 
     n: int
     source: str
@@ -28,6 +29,7 @@ class Item:
     priority: str = ""
     expires: float = 0.0
     cancel: float = 0.0
+    fits: str = "old"
 
     def deed(self, execution: int) -> Deed:
         """The deed of its execution number `execution` (from 0)."""
@@ -114,6 +116,8 @@ class Fault:
     copy            `what` of the stores' files (several: with blanks between) are copied, as a backup would
     restore         the stores' process dies, and finds those copies in the place of its files when it is back; who
                     submitted something since then is told, and does so again
+    clone           the disk of `host` becomes a copy of that of `other`, and its process is started after `seconds`;
+                    `other` has nothing any more if `number`
     drain           the process is ended with SIGTERM's drain, and started again
     pause           an operator's gate pauses the function
     outage          whatever runs fails
@@ -164,6 +168,9 @@ class Plan:
     orders      what an application takes and leaves in its outbox; their numbers are above all others
     trees   trees of jobs that a client makes; the numbers of their items are above all others
     limits  quotas of the function, one after the other; none: it has none
+    clones  beside the others there are a node and, once there is one, a copy of it, which bind their logs to a state
+    rolled  a worker whose process was started again has the new version of the function
+    log_retention   seconds for which records of the log are kept; 0: as usual, longer than any story
     rates   seconds that a machine's clock counts in a true one
     """
 
@@ -190,6 +197,9 @@ class Plan:
     spools: bool = False
     trees: tuple[TreePlan, ...] = ()
     limits: tuple[LimitApplied, ...] = ()
+    clones: bool = False
+    rolled: bool = False
+    log_retention: float = 0.0
     rates: dict[str, float] = field(default_factory=dict)
     calm: float = 60.0
     patience: float = 300.0

@@ -13,6 +13,7 @@ from typing import Any, cast
 from ...model.errors import NotConnected
 from ...stores.sqlite.answers import Write
 from ...stores.sqlite.file import MAX_GROUP, SqliteFile
+from ...stores.trusted_time import Trusted
 from .host import Host, WriterEnded, here
 from .torn import torn
 
@@ -23,7 +24,8 @@ LOCK_WAIT = 5.0
 class Disk:
     """The databases of one machine, by name. A copy may be taken, and put back as a restore from a backup would;
     `put_back` names those of which nobody took note yet; `troubles` those that something ails, and until when, true
-    time. `boots` counts the machine's starts. What SQLite makes up follows from the disk's `name` and the order.
+    time. `boots` counts the machine's starts. What SQLite makes up follows from the disk's `name` and the order. Beside
+    the databases are the notes of the trusted times (`trusted`) and other files (`texts`).
 
     With `in_files` they are files with write-ahead logs, as SQLite recovers them after a power cut; else they are in
     memory, which costs less."""
@@ -36,7 +38,14 @@ class Disk:
         self._paths: dict[str, Path] = {}
         self.put_back: set[str] = set()
         self.troubles: dict[str, tuple[str, float]] = {}
+        self.trusted: dict[str, tuple[str, Trusted]] = {}
+        self.texts: dict[str, str] = {}
         self._files: dict[str, sqlite3.Connection] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no database yet."""
+        return not self._files
 
     def connect(self, name: str) -> sqlite3.Connection:
         """Returns the database, made where it is missing."""
@@ -110,11 +119,23 @@ class Disk:
         self._files[name].deserialize(copy)
         self.put_back.add(name)
 
-    def close(self) -> None:
-        """Forgets everything."""
+    def clone(self, other: Disk) -> None:
+        """Takes over all that another disk has."""
+        for name in other._files:
+            self.connect(name)
+            self.restore(name, other.copy(name))
+        self.texts = dict(other.texts)
+
+    def empty(self) -> None:
+        """Forgets all files."""
         for connection in self._files.values():
             connection.close()
         self._files.clear()
+        self.texts.clear()
+
+    def close(self) -> None:
+        """Forgets everything."""
+        self.empty()
         if self._folder is not None:
             self._folder.cleanup()
 

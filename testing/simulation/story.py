@@ -13,7 +13,9 @@ from .audit import StoreAudit
 from .chance import seeded
 from .client import WorldClient
 from .clock import MachineClock
+from .clones import COPY, NODE, Clones
 from .copies import Copies
+from .fates import Fates
 from .faults import Faults
 from .grower import Grower
 from .host import Host, current
@@ -42,6 +44,7 @@ from .planting import instead
 from .quota_check import QuotaCheck
 from .recording import WorldRecord, WorldRecording
 from .redriving import Redriving
+from .retention_check import DAY, RetentionCheck
 from .rights import Rights
 from .shop import Shop
 from .spooled import SpooledAudit
@@ -100,7 +103,7 @@ class Story:
             self.network.fronts[SCHEDULERS] = addresses
         if plan.apart:
             self.store = "store"
-            self._add("store", main(store))
+            self._add("store", main(partial(store, plan)))
             delays = self._behind(
                 DELAY_SERVICES, ["delay", *(f"delay{number}" for number in range(2, plan.delays + 1))]
             )
@@ -156,8 +159,23 @@ class Story:
             self.audit.guests.append(spooled)
             self.audit.known_as = spooled.known_as
 
+        if self.plan.clones:
+            self._clones()
         if self.plan.trees:
             self._grows()
+        if self.plan.rolled or any(deed.locks for item in self.plan.items for deed in item.deeds):
+            self.audit.guests.append(Fates(self.plan, self.journal, self.audit.buried))
+        if self.plan.log_retention or any(fault.kind == "jump" and fault.amount > DAY for fault in self.plan.faults):
+            self._guests_hear.append(RetentionCheck(self.plan, self.disk, self.journal).committed)
+
+    def _clones(self) -> None:
+        """Adds a node of another platform, and a copy of it."""
+        clones = Clones(self.journal)
+        for name in (NODE, COPY):
+            disk = self.spools[name] = Disk(name)
+            self._add(name, clones.main, disk)
+            clones.hosts[name] = self.hosts[name]
+        self.audit.guests.append(clones)
 
     def _grows(self) -> None:
         """Adds a client of trees to the world."""

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from itertools import pairwise, product
 from typing import NamedTuple
 
+from ...model.lease import LeaseSizes
 from ...runtime.executor_main import CULPRIT
+from ...runtime.rules.silence import longest
+from .audit import COPIES
 from .journal import Execution, Journal
 from .plan import Fault, Plan
 
@@ -26,6 +29,9 @@ ROOM = 9.0
 BREAKS = ("cut", "both", "freeze")
 #: Seconds after a fault in which what it did to somebody may show: a connection that is given up, and a lease.
 LINGERS = 45.0
+
+#: Seconds for which a function may keep the interpreter lock: its leases are renewed in time all the same.
+LOCKED = longest(LeaseSizes())
 
 Path = Callable[[str, int], tuple[set[str], set[str]]]
 
@@ -49,13 +55,15 @@ class UnexplainedRuns:
         self._path = path
         self._stores = stores
         self._rivals = plan.apart and plan.tailers > 1  # who takes over what its owner is not heard to have
+        failing = sum(item.deed(0).kind in ("raise", "crash", "fatal") for item in plan.items)
+        self._frozen = failing >= COPIES  # the function may be, and what fails then spends no attempt
 
     def at_rest(self) -> None:
         """Checks each run that was followed by another one: it asked for that, and spent an attempt if it failed, or a
         fault touched a part that had it."""
         for story in self._journal.stories.values():
             for run, again in pairwise(story.executions):
-                heard = self._asked(run) and (not run.spent or again.attempt > run.attempt)
+                heard = self._asked(run) and (not run.spent or self._frozen or again.attempt > run.attempt)
                 if not heard and not self._explained(run, again):
                     self._journal.wrong(
                         f"unexplained: {run.id} ran in {run.where} from {run.start:.3f} ({run.how}) and again from"
@@ -63,9 +71,11 @@ class UnexplainedRuns:
                     )
 
     def _asked(self, run: Execution) -> bool:
-        """Whether a run ended by its function's own word, by what it did to its process, or since it ignored its
-        time-out."""
+        """Whether a run ended by its function's own word, by what it did to its process, or since one there ignored its
+        time-out, or kept the interpreter lock beyond what may be."""
         how = run.died or run.how
+        if any(each.locked > LOCKED for each in self._in_process(run)):
+            return True
         return how in ASKED and (how != OVERDUE or any(each.ended_all for each in self._in_process(run)))
 
     def _in_process(self, run: Execution) -> list[Execution]:

@@ -8,6 +8,7 @@ from . import (
     detached,
     engine,
     files,
+    kept,
     laws,
     leases,
     ledger,
@@ -22,6 +23,7 @@ from . import (
     spool,
     stores,
     trees,
+    verdicts,
 )
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "detached",
     "engine",
     "files",
+    "kept",
     "laws",
     "leases",
     "ledger",
@@ -45,5 +48,6 @@ __all__ = [
     "spool",
     "stores",
     "trees",
+    "verdicts",
     "planted",
 ]
