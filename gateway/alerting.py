@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..foundation.clock import Clock
+from ..model.dead_letter import LetterRoom
 from ..model.gate import Gate
 from ..model.overview import Overview
 from ..model.reopening import Trouble
@@ -47,8 +48,10 @@ class Alerting:
         gates: Sequence[Gate],
         store_away: str = "",
         troubles: Sequence[Trouble] = (),
+        full_rooms: Sequence[LetterRoom] = (),
     ) -> Overview:
-        """The overview with service levels, backlogs and alerts. `ages` None: the queue's store does not answer."""
+        """The overview with service levels, backlogs and alerts. `ages` None: the queue's store does not answer.
+        `full_rooms`: those of dead letters."""
         now, wall = self._clock.monotonic(), self._clock.wall()
         aged = [*(ages or ()), *(age for tailer in overview.tailers for age in tailer.ages)]
         levels = [] if ages is None else judged(aged, self._config.service_levels.rule())
@@ -72,6 +75,7 @@ class Alerting:
             tuple(gates),
             tuple(troubles),
             *self.peers.now(wall),
+            tuple(full_rooms),
         )
         whole.ended_peers = dict(self.ended_peers)
         whole.alerts = dated(alerts(whole, seen, wall), self._since, wall)

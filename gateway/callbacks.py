@@ -53,6 +53,8 @@ SHOWN = 200
 #: Seconds of the pause after a store failed.
 AGAIN = 5.0
 
+#: Seconds until a callback is sent again for whose dead letter there is no room.
+NO_ROOM = 300.0
 #: Names of outcomes in dead letters and records of attempts.
 _OUTCOMES = {
     State.SUCCESS: "",
@@ -169,7 +171,8 @@ class Callbacks:
             end = await self._end(session, leased, index)
             if end.state is State.FATAL_FAILURE:  # it is durable before the item is gone
                 before = await self._queue.tries([end.id])
-                await self._letters.add([self._letter(leased, index, end, before.get(end.id, ()))])
+                if await self._letters.add([self._letter(leased, index, end, before.get(end.id, ()))]):
+                    end = _stays(end)
             await self._queue.settle(leased.fence, [], [end])
         except TailraceError as error:
             _LOG.warning("callback %s: %s", leased.ids[index], error)
@@ -228,6 +231,12 @@ class Callbacks:
             died_at=now,
             tries=added(before, now, end.outcome, end.reason),
         )
+
+
+def _stays(end: Settle) -> Settle:
+    """The settlement of a callback whose letter found no room: it is sent again later, which costs no attempt."""
+    before = max(0, end.attempts - 1)
+    return end._replace(state=State.RETRIABLE_FAILURE if before else State.NEW, attempts=before, delay=NO_ROOM)
 
 
 def _why(error: BaseException, url: str) -> str:

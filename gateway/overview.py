@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
-from ..model.errors import TailraceError, Unavailable
+from ..model.dead_letter import LetterRoom
+from ..model.errors import InvalidRequest, TailraceError, Unavailable
 from ..model.gate import Gate
 from ..model.overview import Overview
 from ..model.reopening import Trouble
@@ -72,6 +73,7 @@ class OverviewDesk:
         self._failures = failures
         self._spooler = spooler
         self._troubles = troubles
+        self._full_rooms: Sequence[LetterRoom] = ()  # as of the last look
         self._looking: asyncio.Task[None] | None = None
 
     def start(self, every: float) -> None:
@@ -118,14 +120,15 @@ class OverviewDesk:
         troubles = [*await self._troubles(), *self._failures.troubles()]
         if self._spooler is None and not troubles:
             whole = await self._parts()
-            return self._alerting.complete(whole, await self._count(whole), self._gates())
+            ages = await self._count(whole)
+            return self._alerting.complete(whole, ages, self._gates(), full_rooms=self._full_rooms)
         whole, away = Overview(), ""
         if self._spooler is not None:
             whole.spool = await self._spooler.overview()
-        ages: Sequence[Ageing] | None = None
+        counted: Sequence[Ageing] | None = None
         try:
             async with asyncio.timeout(LONGEST_COUNT):
-                ages = await self._count(whole)
+                counted = await self._count(whole)
         except Unavailable as error:
             away = str(error)
         except TimeoutError:
@@ -134,9 +137,11 @@ class OverviewDesk:
             parts = await self._parts()
             whole.tailers, whole.delay, whole.replays = parts.tailers, parts.delay, parts.replays
             whole.held_logs = parts.held_logs
-        return self._alerting.complete(whole, ages, self._gates(), away, troubles)
+        return self._alerting.complete(whole, counted, self._gates(), away, troubles, self._full_rooms)
 
     async def _count(self, whole: Overview) -> Sequence[Ageing]:
         whole.queue = await self._queue.counts()
         whole.dead_letters = await self._dead_letters.count()
+        with contextlib.suppress(InvalidRequest):  # a store server of the version before knows no rooms
+            self._full_rooms = await self._dead_letters.rooms()
         return await self._queue.ageing()

@@ -101,6 +101,21 @@ class Moved(NamedTuple):
     past: Past
 
 
+class LetterRoom(NamedTuple):
+    """The room for the letters of one ⟨function, tenant⟩: how many it has, and the most that it takes. It has more
+    where that was lowered since."""
+
+    function: str
+    tenant: str
+    held: int
+    most: int
+
+    @property
+    def left(self) -> int:
+        """Number of letters that it still takes."""
+        return max(0, self.most - self.held)
+
+
 EVERY = LetterFilter()
 #: The header of the letter of a job's item, which has none of its own: it is redriven in its job, or not at all.
 JOB_ITEM = ("tailrace-job", "item")

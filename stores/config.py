@@ -10,6 +10,7 @@ from ..foundation.config import Bytes, Seconds
 from ..model.address import DEFAULT_STORE
 from ..model.tenant_key import KeyRule, shared_key, tenant_key
 from ..wire.bounds import USUAL, PeerBounds
+from .dead_letters.dead_letters import MOST
 from .engines import EMBEDDED
 from .log.engines import mistakes_in
 from .queue.engines import ENGINES as QUEUES
@@ -39,6 +40,11 @@ class StoresConfig(BaseModel):
     history_bytes: Bytes = Field(1 << 30, ge=0, description="most bytes of ended workloads, with their reasons")
     result_retention: Seconds = Field(7 * 86_400.0, description="time for which results are kept")
     result_bytes: Bytes = Field(1 << 30, ge=0, description="most bytes of results that are kept")
+    max_dead_letters: int = Field(
+        MOST,
+        description="most dead letters of one function and tenant; beyond it, items that fail for good stay in their "
+        "source",
+    )
     job_retention: Seconds = Field(7 * 86_400.0, description="time for which a complete job is kept, with its results")
     job_max_age: Seconds = Field(
         90 * 86_400.0,
@@ -105,6 +111,16 @@ class StoresConfig(BaseModel):
         "time; beyond it claims of less urgent ones pause, up to 0.1 s; 1: never. For the embedded queue "
         "only",
     )
+
+    @field_validator("max_dead_letters")
+    @classmethod
+    def _check_dead_letters(cls, most: int) -> int:
+        if most < 1:
+            raise ValueError(
+                "expected 1 or more: without room for any, every item that fails for good would stay in its source; "
+                f"leave it out for the usual {MOST:,}"
+            )
+        return most
 
     @field_validator("delay_log")
     @classmethod

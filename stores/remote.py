@@ -111,6 +111,7 @@ class RemoteDeadLetters(StoreClient):
         super().__init__(address, store)
 
     add = remote(DeadLetters.add)
+    rooms = remote(DeadLetters.rooms)
     list = remote(DeadLetters.list)
     get = remote(DeadLetters.get)
     mark = remote(DeadLetters.mark)

@@ -22,6 +22,7 @@ from ..sdk.source import Capabilities, StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from .copy_starts import CopyStarts, StartStep
 from .counts import TailerCounts
+from .departures.dead_letters import room_of
 from .departures.departure import Departure, ended_item, ended_of
 from .departures.departures import NOT_RUN, Departures
 from .departures.detaching import Detaching, PartitionPosition, detach_after
@@ -39,6 +40,7 @@ from .position_audit import PositionAudit
 from .reading import Reading
 from .resources import Setup
 from .rules.departure_steps import Way
+from .rules.letter_waits import LetterWaits
 from .rules.pieces import PIECE_BYTES, pieces
 from .rules.window import FULL, ReadRoom, Window
 from .stream_policy import StreamPolicy
@@ -114,6 +116,7 @@ class StreamCore:
             expiring=self.expiring,
             detaching=self.detaching,
         )
+        self.letter_waits: LetterWaits[PartitionPosition] = LetterWaits()
         self.position_audit = PositionAudit(config.name, self.partitions, self.holding, self.inherited)
 
     # Partitions.
@@ -293,6 +296,8 @@ class StreamCore:
         if part.is_troubled(positions):
             self._counts.ageing.over(*[items.mapped.ids[index] for index in indexes])
         part.settle(positions, Fate.SUCCEEDED)
+        if self.letter_waits:
+            self.letter_waits.over([(part, position) for position in positions])
         part.window.give(len(indexes), out.release(indexes))
         self._counts.settled += len(indexes)
 
@@ -353,10 +358,26 @@ class StreamCore:
                     self._settlements.ended(item)
             case Way.FREE:
                 self._freed(those)
+            case Way.BURY:
+                self._no_room(those)
             case _:  # the attempts that it has behind it are noted: it may run again
                 for each in those:
                     if each.item is not None:
                         self.holding.hold(each.item.items, each.item.index, each.not_before)
+
+    def _no_room(self, those: list[Departure]) -> None:
+        """Holds items whose letters found no room."""
+        now = self.seen.monotonic
+        for each in those:
+            if each.item is not None:
+                pause = self.letter_waits.came((each.partition, each.position), room_of(each.item.kind), now)
+                self.holding.hold(each.item.items, each.item.index, now + pause)
+
+    def room_for_letters(self, items: Sequence[PartitionPosition]) -> None:
+        """Has items run again for whose letters there may be room now."""
+        for part, position in items:
+            if part.held.hasten(position):
+                self.decided.look = True
 
     def _freed(self, those: list[Departure]) -> None:
         """Forgets the rows of items whose guards may start, by their durable rows."""

@@ -16,6 +16,7 @@
                   again; or its store was set back to an earlier state
     clogged       a function's circuit breaker is open, because nearly all its items fail
     audit         a tailer's running audit misses positions, or counts some twice
+    letters_full  a function has as many dead letters (of a tenant) as are kept, so that what fails stays in its source
     dead_letters  there are more dead letters than some minutes ago
 
 A pause or a gate that an operator set is no alert by itself, but the work that it holds grows old like any other.
@@ -23,11 +24,13 @@ A pause or a gate that an operator set is no alert by itself, but the work that 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from ...model.alert import Alert, LevelOverview, ObjectiveOverview
+from ...model.dead_letter import LetterRoom
 from ...model.gate import Gate
 from ...model.overview import Overview, TailerOverview
 from ...model.reopening import Trouble
@@ -49,6 +52,7 @@ CODES = (
     "attempts",
     "start_delay",
     "accepted",
+    "letters_full",
     "dead_letters",
 )
 
@@ -61,6 +65,7 @@ class SeenBeside(NamedTuple):
     refused, refused_since    the last refusal of a submission, and since when there were some, with no minute without
     new_letters       dead letters of the last minutes
     troubles          failures of the parts beside the gateway
+    full_rooms        functions, by tenant, that have as many dead letters as are kept
     ended, ended_since        the last peer that was ended, and since when there were some
     """
 
@@ -74,6 +79,7 @@ class SeenBeside(NamedTuple):
     troubles: tuple[Trouble, ...] = ()
     ended: str = ""
     ended_since: float = 0.0
+    full_rooms: tuple[LetterRoom, ...] = ()
 
 
 def alerts(overview: Overview, seen: SeenBeside, now: float) -> list[Alert]:
@@ -86,6 +92,7 @@ def alerts(overview: Overview, seen: SeenBeside, now: float) -> list[Alert]:
         *(each for level in overview.levels for each in _of_a_level(level, seen.gates, now)),
         *(_of_an_objective(each) for each in overview.objectives if is_missed(each)),
     ]
+    found += map(_of_a_room, seen.full_rooms)
     if seen.new_letters > 0:
         what = f"{seen.new_letters} new in the last minutes, {overview.dead_letters} in all"
         todo = "see why: tailrace dead list; run them again once the cause is mended: tailrace dead redrive"
@@ -169,6 +176,21 @@ def of_a_tailer(tailer: TailerOverview, now: float) -> Iterator[Alert]:
     if tailer.unaccounted:
         what = f"{tailer.unaccounted} positions are missing or counted twice"
         yield Alert("audit", tailer.name, 0.0, what, f"see which: tailrace audit {tailer.name}")
+
+
+def _of_a_room(room: LetterRoom) -> Alert:
+    whose, of = room.function, f"--function {shlex.quote(room.function)}"
+    if room.tenant:
+        whose, of = f"{whose} (tenant {room.tenant})", f"{of} --tenant {shlex.quote(room.tenant)}"
+    what = (
+        f"{room.held} dead letters, at most {room.most} are kept (`max_dead_letters` in stores.yaml): what fails for "
+        "good now stays in its source"
+    )
+    todo = (
+        f"see why: tailrace dead list {of}; run them again once the cause is mended: tailrace dead redrive {of}; or "
+        f"give them up: tailrace dead purge {of}. What waits then goes on by itself"
+    )
+    return Alert("letters_full", whose, 0.0, what, todo)
 
 
 def _of_an_objective(one: ObjectiveOverview) -> Alert:

@@ -6,18 +6,23 @@ import builtins
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
+from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, LetterRoom, Moved
 
 
 class LetterKeeping(Protocol):
     """Letters kept, read, redriven (run again as fresh workloads) and forgotten. A change is durable when its method
     returns. A letter is removed by its number, and a replaced letter gets a new one: so only a letter that was read is
-    removed."""
+    removed. A store takes a bounded number of letters of each function and tenant."""
 
-    async def add(self, letters: Sequence[DeadLetter]) -> None:
-        """Keeps the letters; one with a known id replaces it. The `number` and `past` that are given do not matter:
-        a letter whose id is that of a redriven workload gets that workload's past, and the time when it was first
-        seen."""
+    async def add(self, letters: Sequence[DeadLetter]) -> builtins.list[str] | None:
+        """Keeps the letters, as far as there is room for each; one with a known id replaces it, and always has room.
+        Returns the ids of those for which there was none; None: all are kept. The `number` and `past` that are given do
+        not matter: a letter whose id is that of a redriven workload gets that workload's past, and the time when it was
+        first seen."""
+
+    async def rooms(self, of: Sequence[tuple[str, str]] = ()) -> builtins.list[LetterRoom]:
+        """The rooms of these functions and tenants, in this order; with none given, those that are full, the ones with
+        most letters first, at most FULL_ROOMS of them."""
 
     async def list(self, which: LetterFilter, limit: int, after: int = 0, max_bytes: int = 0) -> list[DeadLetter]:
         """The letters with a number above `after`, oldest first. Payloads are left empty; with `max_bytes` they are
@@ -64,6 +69,10 @@ class DeadLetters(LetterKeeping, LetterAudits, Protocol):
     """Dead letters as an engine keeps them: both protocols. A part that needs one of them asks for that one only."""
 
 
+#: Most letters of one function and tenant, where the configuration does not say it.
+MOST = 100_000
+#: Full rooms of one answer.
+FULL_ROOMS = 100
 #: Seconds for which the past of a redriven workload is remembered: longer than any retry policy goes on.
 KEPT_PAST = 90 * 86_400.0
 #: Positions of a partition that are known one by one after their letters went; beyond that only the higher half is.
@@ -71,12 +80,15 @@ GONE = 10_000
 
 __all__ = [
     "EVERY",
+    "FULL_ROOMS",
     "GONE",
     "KEPT_PAST",
+    "MOST",
     "DeadLetter",
     "DeadLetters",
     "LetterAudits",
     "LetterFilter",
     "LetterKeeping",
+    "LetterRoom",
     "Moved",
 ]

@@ -9,19 +9,19 @@ from typing import Any
 
 import msgspec
 
-from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
+from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, LetterRoom, Moved, Past
 from ...model.tries import Try
 from ...model.workload import Kind
 from ..postgres.arrays import blobs, floats, shown, texts
 from ..postgres.arrays import numbers as whole
 from ..postgres.schema import PostgresSchema
-from .dead_letters import GONE, KEPT_PAST
+from .dead_letters import FULL_ROOMS, GONE, KEPT_PAST, MOST
 from .sql_filter import EngineConditions, condition
 
-_ADD = (
-    "SELECT 1 FROM S.dead_letters_add(%s::text[], %s::text[], %s::text[], %s::int[], %s::text[], %s::text[],"
-    " %s::text[], %s::text[], %s::int[], %s::int[], %s::float8[], %s::float8[], %s::text[], %s::text[], %s::text[],"
-    " %s::text[], %s::bigint[], %s::text[], %s::bytea[])"
+_KEEP = (
+    "SELECT refused FROM S.dead_letters_keep(%s::bigint, %s::text[], %s::text[], %s::text[], %s::int[], %s::text[],"
+    " %s::text[], %s::text[], %s::text[], %s::int[], %s::int[], %s::float8[], %s::float8[], %s::text[], %s::text[],"
+    " %s::text[], %s::text[], %s::bigint[], %s::text[], %s::bytea[]) AS refused"
 )
 _MOVED = (
     "SELECT gone FROM S.dead_letters_moved(%s::bigint[], %s::bigint, %s::text[], %s::text[], %s::int[], %s::text[],"
@@ -41,13 +41,34 @@ _decode_past = msgspec.json.Decoder(Past).decode
 class PostgresDeadLetters:
     """Dead letters in one schema."""
 
-    def __init__(self, schema: PostgresSchema) -> None:
+    def __init__(self, schema: PostgresSchema, most: int = MOST) -> None:
         self._schema = schema
+        self._most = most
 
-    async def add(self, letters: Sequence[DeadLetter]) -> None:
+    async def add(self, letters: Sequence[DeadLetter]) -> builtins.list[str] | None:
         last = list({letter.id: letter for letter in letters}.values())
-        if last:
-            await self._schema.write(_ADD, _columns(last), "dead letters")
+        if not last:
+            return None
+        [(refused,)] = await self._schema.write(_KEEP, (self._most, *_columns(last)), "dead letters")
+        return [str(id) for id in refused] or None
+
+    async def rooms(self, of: Sequence[tuple[str, str]] = ()) -> builtins.list[LetterRoom]:
+        if of:
+            rows = await self._schema.read(
+                "SELECT g.f, g.t, coalesce(r.items, 0)"
+                " FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS g (f, t, o)"
+                " LEFT JOIN S.dead_letter_rooms AS r ON r.function = g.f AND r.tenant = g.t ORDER BY g.o",
+                (texts([function for function, _ in of]), texts([tenant for _, tenant in of])),
+                "dead letters",
+            )
+        else:
+            rows = await self._schema.read(
+                "SELECT function, tenant, items FROM S.dead_letter_rooms WHERE items >= %s"
+                " ORDER BY items DESC LIMIT %s",
+                (self._most, FULL_ROOMS),
+                "dead letters",
+            )
+        return [LetterRoom(function, tenant, int(held), self._most) for function, tenant, held in rows]
 
     async def list(self, which: LetterFilter, limit: int, after: int = 0, max_bytes: int = 0) -> list[DeadLetter]:
         where, values = _condition(which)
@@ -119,14 +140,18 @@ class PostgresDeadLetters:
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
         where, values = _condition(which)
         rows = await self._schema.read(
-            f"SELECT function, count(*){_FROM} WHERE true{where} GROUP BY function ORDER BY function",
+            f"SELECT function, count(*){_FROM} WHERE true{where} GROUP BY function ORDER BY function"
+            if where
+            else "SELECT function, sum(items) FROM S.dead_letter_rooms GROUP BY function ORDER BY function",
             values,
             "dead letters",
         )
         return {function: int(count) for function, count in rows}
 
     async def count(self) -> int:
-        [(count,)] = await self._schema.read("SELECT count(*) FROM S.dead_letters", (), "dead letters")
+        [(count,)] = await self._schema.read(
+            "SELECT coalesce(sum(items), 0) FROM S.dead_letter_rooms", (), "dead letters"
+        )
         return int(count)
 
 

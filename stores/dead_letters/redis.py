@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
+from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, LetterRoom, Moved, Past
 from ...model.tries import Try
 from ...model.workload import Kind
 from ..redis.sort_keys import DIGITS, digits, packed, unpacked
 from ..state.redis_server import StateServer
-from .dead_letters import GONE, KEPT_PAST
-from .redis_scripts import ADD, FIND, KEYS, MARK, PAYLOADS, PLACES, REMOVE
+from .dead_letters import FULL_ROOMS, GONE, KEPT_PAST, MOST
+from .redis_scripts import ADD, FIND, HELD, KEYS, MARK, PAYLOADS, PLACES, REMOVE
 
 #: Letters of one script, and about how many bytes of payloads it has: a bound on the time that it holds the server.
 STEP = 500
@@ -31,25 +31,40 @@ _decode_past = msgspec.json.Decoder(Past).decode
 class RedisDeadLetters:
     """Dead letters in the state on one server."""
 
-    def __init__(self, server: StateServer) -> None:
+    def __init__(self, server: StateServer, most: int = MOST) -> None:
         self._server = server
+        self._most = most
         self._keys = [server.key("dead_letters", name) for name in KEYS]
         self._key = dict(zip(KEYS, self._keys, strict=True))
 
     async def _run(self, script: Any, *arguments: Any) -> Any:
         return await self._server.run(script, self._keys, *arguments, about=_ABOUT)
 
-    async def add(self, letters: Sequence[DeadLetter]) -> None:
-        step: list[Any] = []
+    async def add(self, letters: Sequence[DeadLetter]) -> builtins.list[str] | None:
+        refused: builtins.list[str] = []
+        step: builtins.list[Any] = []
         size = 0
-        for letter in letters:
-            step += (letter.id, letter.kind.function, _place(letter), _text(letter), letter.payload)
+        for place, letter in enumerate(letters, 1):
+            kind = letter.kind
+            step += (letter.id, kind.function, _place(letter), _text(letter), letter.payload, kind.tenant)
             size += len(letter.payload)
-            if len(step) >= 5 * STEP or size >= STEP_BYTES:
-                await self._run(ADD, *step)
+            if len(step) >= 6 * STEP or size >= STEP_BYTES or place == len(letters):
+                refused += [id.decode() for id in await self._run(ADD, self._most, *step)]
                 step, size = [], 0
-        if step:
-            await self._run(ADD, *step)
+        return refused or None
+
+    async def rooms(self, of: Sequence[tuple[str, str]] = ()) -> builtins.list[LetterRoom]:
+        if of:
+            counts = await self._run(HELD, *(name for room in of for name in room))
+            return [LetterRoom(room[0], room[1], int(n), self._most) for room, n in zip(of, counts, strict=True)]
+        answer = await self._server.call("HGETALL", self._key["rooms"], about=_ABOUT)
+        named = zip(answer[::2], map(int, answer[1::2]), strict=True)
+        full = []
+        for name, count in named:
+            if count >= self._most:
+                function, tenant = json.loads(name)
+                full.append(LetterRoom(function, tenant, count, self._most))
+        return sorted(full, key=lambda room: -room.held)[:FULL_ROOMS]
 
     async def list(self, which: LetterFilter, limit: int, after: int = 0, max_bytes: int = 0) -> list[DeadLetter]:
         found: builtins.list[DeadLetter] = []

@@ -4,7 +4,7 @@ letters in order of number and by function. By id: its number, and the past of o
 
 A place is tailer, partition and position. `placed` has the places of letters, each with the id; `gone` the places whose
 letter was removed; `folded` how many of these are not known one by one any more; `ever` how many places a partition had
-in all.
+in all. `rooms` has the number of letters of each function and tenant, and `book` the sum of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..redis.sort_keys import EACH
 #: The keys of every script, in this order.
 KEYS = (
     *("letters", "payloads", "order", "functions", "counts", "numbers", "moving"),
-    *("pasts", "pasts_at", "placed", "gone", "folded", "ever", "book"),
+    *("pasts", "pasts_at", "placed", "gone", "folded", "ever", "book", "rooms"),
 )
 
 _NAMED = "\n".join(f"local {name} = KEYS[{place}]" for place, name in enumerate(KEYS, 1))
@@ -25,6 +25,11 @@ _FORGET = (
     EACH
     + _NAMED
     + """
+local function room_of(own, tenant) return cjson.encode({own, tenant}) end
+local function counted(room, by)
+  if redis.call('HINCRBY', rooms, room, by) <= 0 then redis.call('HDEL', rooms, room) end
+  redis.call('HINCRBY', book, 'in rooms', by)
+end
 local function partition_of(place) return string.sub(place, 1, -20) end
 local function forget(number, stays)
   local text = redis.call('HGET', letters, number)
@@ -36,6 +41,7 @@ local function forget(number, stays)
   redis.call('ZREM', order, number)
   redis.call('ZREM', functions, own .. '\\0\\1' .. string.format('%019.0f', tonumber(number)))
   if redis.call('HINCRBY', counts, own, -1) <= 0 then redis.call('HDEL', counts, own) end
+  counted(room_of(own, letter[7]), -1)
   redis.call('HDEL', numbers, id)
   redis.call('SREM', moving, number)
   if place ~= '' then
@@ -51,14 +57,42 @@ end
 """
 )
 
-#: ARGV: of each letter its id, function, place, text and payload.
+# Goes with 0.3.0: nodes that know of no rooms write letters, and the sum is not their number; they are counted anew.
+_COUNT = """
+if tonumber(redis.call('HGET', book, 'in rooms') or 0) ~= redis.call('HLEN', letters) then
+  local sums, first = {}, 0
+  redis.call('DEL', rooms)
+  redis.call('HSET', book, 'in rooms', 0)
+  repeat
+    local page = redis.call('ZRANGE', order, first, first + 999)
+    for _, text in ipairs(#page > 0 and redis.call('HMGET', letters, unpack(page)) or {}) do
+      local letter = cjson.decode(text)
+      local room = room_of(letter[2], letter[7])
+      sums[room] = (sums[room] or 0) + 1
+    end
+    first = first + 1000
+  until #page < 1000
+  for room, sum in pairs(sums) do counted(room, sum) end
+end
+"""
+
+#: ARGV: the most letters of a room; of each letter its id, function, place, text, payload and tenant. Answers the ids
+#: of those for which there is no room.
 ADD = grows(
     _FORGET
+    + _COUNT
     + """
-for at = 1, #ARGV, 5 do
-  local id, own, place = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+local refused = {}
+local function add(at)
+  local id, own, place, room = ARGV[at], ARGV[at + 1], ARGV[at + 2], room_of(ARGV[at + 1], ARGV[at + 5])
   local former = redis.call('HGET', numbers, id)
-  if former then forget(former, false) end
+  if former then
+    forget(former, false)
+  elseif tonumber(redis.call('HGET', rooms, room) or 0) >= tonumber(ARGV[1]) then
+    refused[#refused + 1] = id
+    return
+  end
+  counted(room, 1)
   local number = string.format('%.0f', redis.call('HINCRBY', book, 'number', 1))
   redis.call('HSET', letters, number, ARGV[at + 3])
   redis.call('HSET', payloads, number, ARGV[at + 4])
@@ -71,6 +105,20 @@ for at = 1, #ARGV, 5 do
     if redis.call('ZREM', gone, place) == 0 then redis.call('HINCRBY', ever, partition_of(place), 1) end
   end
 end
+for at = 2, #ARGV, 6 do add(at) end
+return refused
+"""
+)
+
+#: ARGV: functions, each with a tenant. Answers how many letters each room has.
+HELD = reads(
+    _NAMED
+    + """
+local answer = {}
+for at = 1, #ARGV, 2 do
+  answer[#answer + 1] = redis.call('HGET', rooms, cjson.encode({ARGV[at], ARGV[at + 1]})) or '0'
+end
+return answer
 """
 )
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import builtins
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
 
-from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
+from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, LetterRoom, Moved, Past
 from ...model.tries import Try
 from ...model.workload import Kind
 from ..sqlite.file import SqliteFile
 from ..sqlite.insert import insert
-from .dead_letters import GONE, KEPT_PAST
+from .dead_letters import FULL_ROOMS, GONE, KEPT_PAST, MOST
 from .sql_filter import EngineConditions, condition
 
 SCHEMA = """
@@ -73,6 +73,21 @@ CREATE TABLE IF NOT EXISTS redriven (
     past TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS redriven_at ON redriven (at);
+CREATE TABLE IF NOT EXISTS dead_letter_rooms ( -- number of letters
+    function TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    items INTEGER NOT NULL,
+    PRIMARY KEY (function, tenant)
+) STRICT, WITHOUT ROWID;
+INSERT INTO dead_letter_rooms SELECT function, tenant, count(*) FROM dead_letters GROUP BY function, tenant
+    LIMIT (SELECT CASE WHEN EXISTS (SELECT 1 FROM dead_letter_rooms) THEN 0 ELSE -1 END); -- in a file without them
+CREATE TRIGGER IF NOT EXISTS dead_letter_added AFTER INSERT ON dead_letters BEGIN
+    INSERT INTO dead_letter_rooms VALUES (NEW.function, NEW.tenant, 1) ON CONFLICT DO UPDATE SET items = items + 1;
+END;
+CREATE TRIGGER IF NOT EXISTS dead_letter_removed AFTER DELETE ON dead_letters BEGIN
+    UPDATE dead_letter_rooms SET items = items - 1 WHERE function = OLD.function AND tenant = OLD.tenant;
+    DELETE FROM dead_letter_rooms WHERE function = OLD.function AND tenant = OLD.tenant AND items <= 0;
+END;
 """
 
 _COLUMNS = (
@@ -96,32 +111,43 @@ _decode_past = msgspec.json.Decoder(Past).decode
 class SqliteDeadLetters:
     """Dead letters in one SQLite file."""
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: SqliteFile, most: int = MOST) -> None:
         self._file = file
+        self._most = most
 
-    async def add(self, letters: Sequence[DeadLetter]) -> None:
-        rows = [_row(letter) for letter in letters]
-        placed = [(letter.id, letter.partition, letter.position) for letter in letters if letter.position >= 0]
-        tries = [(letter.id, _encode(letter.tries).decode()) for letter in letters if letter.tries]
-        untried = [letter.id for letter in letters if not letter.tries]
+    async def add(self, letters: Sequence[DeadLetter]) -> builtins.list[str] | None:
+        last = {letter.id: letter for letter in letters}
 
-        def put(connection: sqlite3.Connection) -> None:
-            insert(connection, f"dead_letters ({_COLUMNS}, payload)", rows, replace=True)
-            insert(connection, "dead_letter_positions", placed, replace=True)
-            insert(connection, "dead_letter_tries", tries, replace=True)
-            if untried:
-                connection.execute(f"DELETE FROM dead_letter_tries WHERE id IN {_NUMBERS}", (json.dumps(untried),))
-            (some_went,) = connection.execute("SELECT EXISTS (SELECT 1 FROM dead_letters_gone)").fetchone()
-            if placed and some_went:
-                again = [(letter.tailer, letter.partition, letter.position) for letter in letters]
-                connection.execute(
-                    "DELETE FROM dead_letters_gone WHERE (tailer, partition, position) IN"
-                    " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))",
-                    (json.dumps(again),),
-                )
+        def put(connection: sqlite3.Connection) -> builtins.list[str] | None:
+            ids = json.dumps([*last])
+            known = {id for (id,) in connection.execute(f"SELECT id FROM dead_letters WHERE id IN {_NUMBERS}", (ids,))}
+            new = [letter for id, letter in last.items() if id not in known]
+            held = _held(connection, {_room(letter) for letter in new})
+            refused: dict[str, None] = {}
+            for letter in new:
+                room = _room(letter)
+                if held[room] >= self._most:
+                    refused[letter.id] = None
+                held[room] += 1
+            if known:
+                connection.execute(f"DELETE FROM dead_letters WHERE id IN {_NUMBERS}", (ids,))
+            _put(connection, [letter for id, letter in last.items() if id not in refused])
+            return [*refused] or None
 
-        if rows:
-            await self._file.write(put)
+        return await self._file.write(put) if last else None
+
+    async def rooms(self, of: Sequence[tuple[str, str]] = ()) -> builtins.list[LetterRoom]:
+        def load(connection: sqlite3.Connection) -> builtins.list[LetterRoom]:
+            if of:
+                held = _held(connection, of)
+                return [LetterRoom(room[0], room[1], held[room], self._most) for room in of]
+            rows = connection.execute(
+                "SELECT function, tenant, items FROM dead_letter_rooms WHERE items >= ? ORDER BY items DESC LIMIT ?",
+                (self._most, FULL_ROOMS),
+            )
+            return [LetterRoom(function, tenant, held, self._most) for function, tenant, held in rows]
+
+        return await self._file.read(load)
 
     async def list(self, which: LetterFilter, limit: int, after: int = 0, max_bytes: int = 0) -> list[DeadLetter]:
         where, values = _condition(which)
@@ -236,7 +262,10 @@ class SqliteDeadLetters:
 
         def load(connection: sqlite3.Connection) -> dict[str, int]:
             rows = connection.execute(
-                f"SELECT function, count(*){_FROM} WHERE true{where} GROUP BY function ORDER BY function", values
+                f"SELECT function, count(*){_FROM} WHERE true{where} GROUP BY function ORDER BY function"
+                if where
+                else "SELECT function, sum(items) FROM dead_letter_rooms GROUP BY function ORDER BY function",
+                values,
             )
             return {function: int(count) for function, count in rows}
 
@@ -244,7 +273,7 @@ class SqliteDeadLetters:
 
     async def count(self) -> int:
         def load(connection: sqlite3.Connection) -> int:
-            (count,) = connection.execute("SELECT count(*) FROM dead_letters").fetchone()
+            (count,) = connection.execute("SELECT coalesce(sum(items), 0) FROM dead_letter_rooms").fetchone()
             return int(count)
 
         return await self._file.read(load)
@@ -258,6 +287,39 @@ def _condition(which: LetterFilter) -> tuple[str, list[Any]]:
         mark="?",
     )
     return condition(which, own)
+
+
+def _room(letter: DeadLetter) -> tuple[str, str]:
+    return letter.kind.function, letter.kind.tenant
+
+
+def _held(connection: sqlite3.Connection, rooms: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """Number of letters in each of these rooms."""
+    found = connection.execute(
+        "SELECT function, tenant, items FROM dead_letter_rooms"
+        " WHERE (function, tenant) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
+        (json.dumps([*rooms]),),
+    )
+    return dict.fromkeys(rooms, 0) | {(function, tenant): items for function, tenant, items in found}
+
+
+def _put(connection: sqlite3.Connection, letters: Sequence[DeadLetter]) -> None:
+    """Inserts letters, of which none is there."""
+    placed = [(letter.id, letter.partition, letter.position) for letter in letters if letter.position >= 0]
+    insert(connection, f"dead_letters ({_COLUMNS}, payload)", [_row(letter) for letter in letters])
+    insert(connection, "dead_letter_positions", placed, replace=True)
+    tries = [(letter.id, _encode(letter.tries).decode()) for letter in letters if letter.tries]
+    insert(connection, "dead_letter_tries", tries, replace=True)
+    if untried := [letter.id for letter in letters if not letter.tries]:
+        connection.execute(f"DELETE FROM dead_letter_tries WHERE id IN {_NUMBERS}", (json.dumps(untried),))
+    (some_went,) = connection.execute("SELECT EXISTS (SELECT 1 FROM dead_letters_gone)").fetchone()
+    if placed and some_went:
+        again = [(letter.tailer, letter.partition, letter.position) for letter in letters]
+        connection.execute(
+            "DELETE FROM dead_letters_gone WHERE (tailer, partition, position) IN"
+            " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))",
+            (json.dumps(again),),
+        )
 
 
 def _is_forgotten(connection: sqlite3.Connection, place: tuple[str, str], first: int) -> bool:

@@ -165,7 +165,7 @@ def stores_on(
         ground=ground,
         checkpoints=PostgresCheckpoints(schema),
         control=PostgresControl(schema, ground.watch, ground.changed, clock),
-        dead_letters=PostgresDeadLetters(schema),
+        dead_letters=PostgresDeadLetters(schema, config.max_dead_letters),
         drops=PostgresDrops(schema),
         inventory=PostgresInventory(schema),
         ledger=PostgresLedger(schema),

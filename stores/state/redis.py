@@ -76,7 +76,7 @@ def state_on(
         ground=RedisGround(server, results),
         checkpoints=RedisCheckpoints(server),
         control=RedisControl(server, clock),
-        dead_letters=RedisDeadLetters(server),
+        dead_letters=RedisDeadLetters(server, config.max_dead_letters),
         drops=RedisDrops(server),
         inventory=RedisInventory(server),
         ledger=RedisLedger(server),

@@ -87,7 +87,7 @@ def state_in(file: SqliteFile, config: StoresConfig, clock: Clock, trusted: Trus
         ground=SqliteGround(file, owners),
         checkpoints=checkpoints.SqliteCheckpoints(file),
         control=control.SqliteControl(file, clock),
-        dead_letters=dead_letters.SqliteDeadLetters(file),
+        dead_letters=dead_letters.SqliteDeadLetters(file, config.max_dead_letters),
         drops=drops.SqliteDrops(file),
         inventory=inventory.SqliteInventory(file),
         ledger=ledger.SqliteLedger(file),

@@ -45,7 +45,8 @@ def fate_of(row: LedgerEntry | None) -> Fate:
 
 class Departures:
     """The ways out of one tailer, pure: a departure is among its decisions, and `arrived` hears of it. `stayed` gets
-    departures of items that stay where they are, or are out still, when their row is durable.
+    departures of items that stay where they are, or are out still, when their row is durable, or when there is no room
+    for their letter.
 
     Invariant: its length is how many are on their way into a store, and nowhere else.
     """
@@ -85,7 +86,7 @@ class Departures:
         stayed: defaultdict[Way, list[Departure]] = defaultdict(list)
         for each in batch:
             way = each.leg.way
-            if way in _STAYS:
+            if way in _STAYS or each.leg.step is Step.NO_ROOM:
                 stayed[way].append(each)
                 continue
             left.append(each)
@@ -152,11 +153,20 @@ class Departures:
 
     # To the place where it ends.
 
-    def bury(self, item: EndedItem, settlement: Settlement, now: float, fate: Fate = Fate.DEAD) -> None:
-        """Sends an item to the dead letters at `now`, wall clock, with the reason; then it ended as `fate` says."""
+    def bury(
+        self,
+        item: EndedItem,
+        settlement: Settlement,
+        now: float,
+        fate: Fate = Fate.DEAD,
+        stays: EndedItem | None = None,
+    ) -> None:
+        """Sends an item to the dead letters at `now`, wall clock, with the reason; then it ended as `fate` says.
+        `stays`: the item, in columns of its own, if it can run again from its source where its letter finds no room;
+        else the letter waits for some."""
         home = self._home(item)
         letter = letter_of(item, self._origin(item), home, settlement, now)
-        self._end(Way.BURY, item, LedgerPlace.DEAD, fate, letter)
+        self._end(Way.BURY, item, LedgerPlace.DEAD, fate, letter, stays)
 
     def store(self, item: EndedItem, result: bytes) -> None:
         """Keeps the return value of an item that succeeded."""
@@ -172,7 +182,15 @@ class Departures:
         """Ends an item that is over. A copy's row says so first, then it is settled."""
         self._end(Way.END, item, LedgerPlace.DONE, fate, None)
 
-    def _end(self, way: Way, item: EndedItem, place: LedgerPlace, fate: Fate, load: Any) -> None:
+    def _end(
+        self,
+        way: Way,
+        item: EndedItem,
+        place: LedgerPlace,
+        fate: Fate,
+        load: Any,
+        stays: EndedItem | None = None,
+    ) -> None:
         """Ends an item. The last write of a row is that of a copy, or of a detached item; the row of any other item of
         the source itself goes with the checkpoint."""
         self._counts.ageing.over(item.id)
@@ -180,7 +198,9 @@ class Departures:
         if row is not None and (item.former is not None or row.is_detached):
             home = self._home(item)
         after = None if home is None or row is None else row._replace(place=place)
-        self._add(departure(item, fate, begin(way, row, after), home, load))
+        going = departure(item, fate, begin(way, row, after), home, load)
+        going.item = stays
+        self._add(going)
 
     def bury_refused(self, items: Items) -> Items:
         """Makes dead letters of the items that the source cannot hand out as they are; returns the others."""

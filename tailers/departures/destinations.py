@@ -6,6 +6,7 @@ the frontier pass an item (law 3). Batches, never item by item; a step that fail
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -29,6 +30,7 @@ from ..registry import kind_of
 from ..resources import Setup
 from ..rules.departure_steps import DepartureEvent, Step, Way, follow
 from ..rules.detached import FIRST_LOOK
+from ..rules.letter_waits import LOOK
 from ..tracing import tracing_of
 from .dead_letters import unparkable
 from .departure import Departure, as_row_says
@@ -64,6 +66,8 @@ class Destinations:
         self._queue(self._note, Way.DROP)
         self._queue(None, Way.END, Way.COUNT, Way.RELEASE, Way.FREE, gathering=many)
         self._queues = tuple(dict.fromkeys(self._by_way.values()))
+        self._full: list[Departure] = []  # those whose letters wait for room
+        self._some_full = asyncio.Event()
 
     def _queue(self, append: Append | None, *ways: Way, gathering: bool = False) -> None:
         """Makes the queue of one destination, for the ways that lead there; `append` None: nothing is appended."""
@@ -74,7 +78,12 @@ class Destinations:
 
     def __iter__(self) -> Iterator[Departure]:
         """Iterates over all departures that are on their way."""
-        return chain.from_iterable(self._queues)
+        return chain(chain.from_iterable(self._queues), self._full)
+
+    @property
+    def waiting(self) -> int:
+        """Number of departures whose letters wait for room, and which stay in their source as well."""
+        return len(self._full)
 
     @property
     def failing(self) -> str:
@@ -83,7 +92,7 @@ class Destinations:
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that write."""
-        return [queue.run() for queue in self._queues]
+        return [*[queue.run() for queue in self._queues], self._bury_again()]
 
     def add(self, departure: Departure, due_in: float | None = None) -> None:
         """Takes a departure on its way, which is due again in so many seconds, if it ever is."""
@@ -110,6 +119,10 @@ class Destinations:
             self._went_on(each, DepartureEvent.MARKED)
 
     def _delivered(self, batch: list[Departure]) -> None:
+        if full := [each for each in batch if each.leg.step is Step.NO_ROOM and each.item is None]:
+            self._full += full
+            self._some_full.set()
+            batch = [each for each in batch if each.leg.step is not Step.NO_ROOM or each.item is not None]
         refused = [each for each in batch if each.leg.step is Step.APPEND]
         for each in refused:
             self.add(each)
@@ -188,8 +201,23 @@ class Destinations:
 
     async def _bury(self, batch: list[Departure]) -> None:
         await self._name_places(batch)
-        await self._environment.dead_letters.add([cast(DeadLetter, each.load) for each in batch])
-        self._appended(batch)
+        letters = [cast(DeadLetter, each.load) for each in batch]
+        no_room = frozenset(await self._environment.dead_letters.add(letters) or ())
+        self._appended([each for each, letter in zip(batch, letters, strict=True) if letter.id not in no_room])
+        for each in batch if no_room else ():
+            if each.leg.step is Step.APPEND:
+                self._went_on(each, DepartureEvent.REFUSED)
+
+    async def _bury_again(self) -> None:
+        """Looks for room, for ever, for letters of items that cannot run again from their source."""
+        while True:
+            await self._some_full.wait()
+            self._some_full.clear()
+            await asyncio.sleep(LOOK)
+            full, self._full = self._full, []
+            for each in full:
+                each.leg = each.leg._replace(step=Step.APPEND)
+                self.add(each)
 
     async def _name_places(self, batch: list[Departure]) -> None:
         """Says in each letter where its item lies, if its source has words for that. A source that does not answer

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ...foundation.clock import Clock
+from ...foundation.logger import Logger
 from ...model.backoff import STORE
 from ...model.claim import Settle, State
 from ...model.dead_letter import DeadLetter
@@ -23,22 +24,27 @@ from ...model.errors import InvalidRequest
 from ...model.outcome import Outcome
 from ...model.tries import added
 from ...model.workload import Ended, Extra, Flight
-from ...sdk.source import QueueSource, ResultSource
+from ...sdk.source import QueueSource, ReorderingSource, ResultSource
 from ..hand_out import HandOut
 from ..resources import Setup
 from ..rules.hand_back import HandBacks
+from ..rules.letter_waits import LetterWaits, uncharged
 from ..rules.pieces import pieces
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
 from ..rules.settlement_linger import Gathering
-from .dead_letters import letter_of_queued, letter_of_unfit
+from .dead_letters import letter_of_queued, letter_of_unfit, look_for_room, room_of
 from .durable import T, until_available
 
 #: Throttle counts remembered, and counts of losses, by id; the oldest are forgotten first.
 _REMEMBERED = 100_000
 #: Bytes that a letter and a settlement may have beside a payload or a result: reasons, tries and notes.
 LETTER_BYTES, SETTLE_BYTES = 4096, 2048
+#: Letters kept here of items of jobs that are over; more are not kept: their jobs have them, and redrive them by id.
+UNFIT = 1000
 #: Seconds of delay of an item that goes back at once and has no right to be the first.
 LEAST_DELAY = 1e-6
+
+log = Logger("tailrace.tailer")
 
 _ENDS = {
     Outcome.SUCCESS: State.SUCCESS,
@@ -121,6 +127,9 @@ class QueueSettlements:
         self._gathering = Gathering(setup.config.window.items)
         self._hurry = asyncio.Event()  # set when gathering items wait no longer
         self.hand_backs: HandBacks[str] = HandBacks()
+        self.letter_waits: LetterWaits[str] = LetterWaits()
+        self._letters_wait = asyncio.Event()
+        self._unfit: dict[str, DeadLetter] = {}  # letters of items that are over already, and wait for room here
 
     @property
     def busy(self) -> bool:
@@ -169,6 +178,8 @@ class QueueSettlements:
                 self._lost.pop(each, None)
         if self.hand_backs:
             self.hand_backs.over(ids)
+        if self.letter_waits:
+            self.letter_waits.over(ids)
 
     def succeed_of_job(self, out: HandOut, index: int, size: int, ended: Ended) -> None:
         """Settles an item of a job that succeeded; its result is stored together with its end."""
@@ -275,12 +286,50 @@ class QueueSettlements:
             while line.pending:
                 line.begin()
                 letters, self._letters = self._letters, []
+                no_room: set[str] = set()
                 for piece in pieces(LETTER_BYTES + len(letter.payload) for letter in letters):
                     some = letters[piece.start : piece.stop]
                     await self._tell_tries(some)
-                    await self._until_kept(partial(self._environment.dead_letters.add, some))
+                    refused = await self._until_kept(partial(self._environment.dead_letters.add, some))
+                    no_room.update(refused or ())
+                if no_room:
+                    self._stay({letter.id: letter for letter in letters if letter.id in no_room})
                 await self._write(line)
-                self._settled(*line.end(), len(letters))
+                self._settled(*line.end(), len(letters) - len(no_room))
+
+    def _stay(self, letters: dict[str, DeadLetter]) -> None:
+        """Has items whose letters found no room go back into the queue, as they were before they failed."""
+        now = self._clock.monotonic()
+        pauses = {id: self.letter_waits.came(id, room_of(letter.kind), now) for id, letter in letters.items()}
+        self._letters_wait.set()
+        for batch in self._dying.under_way.values():
+            for place, each in enumerate(batch.others):
+                if (letter := letters.pop(each.id, None)) is not None:
+                    failed, crashes = uncharged(letter.outcome, letter.attempts, letter.crashes)
+                    batch.others[place] = each._replace(
+                        state=State.RETRIABLE_FAILURE if failed else State.NEW,
+                        delay=pauses[each.id],
+                        attempts=failed,
+                        crashes=crashes,
+                        reason=f"{each.reason} (it waits for room for its dead letter: `max_dead_letters`)",
+                    )
+        self._unfit |= letters
+        while len(self._unfit) > UNFIT:
+            gone = self._unfit.pop(next(iter(self._unfit)))
+            log.warning("failed in its job without a dead letter, since there is no room", id=gone.id, why=gone.reason)
+
+    async def look_for_room(self) -> None:
+        """Has items go on, for ever, when there is room for their letters."""
+        await look_for_room(self._environment.dead_letters, self.letter_waits, self._letters_wait, self._go_on)
+
+    async def _go_on(self, ids: Sequence[str]) -> None:
+        now = self._clock.wall()
+        for id in ids:
+            if (letter := self._unfit.pop(id, None)) is not None:
+                self._letters.append(letter)
+                self._dying.batch(0)  # nothing to settle: a letter to be written
+            elif isinstance(self._source, ReorderingSource):
+                await self._source.put_first(id, now)
 
     async def _gather(self) -> None:
         """Lets more come where the rule says so."""

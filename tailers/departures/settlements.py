@@ -90,7 +90,8 @@ class Settlements:
             case Action.PARK:
                 self._departures.park(item, settlement, now)
             case Action.DEAD:
-                self._departures.bury(item, settlement, now)
+                bound = self._detaching.knows(part, item.position)
+                self._departures.bury(item, settlement, now, stays=None if bound else item.alone())
             case Action.AGAIN | Action.HOLD | Action.RETURN:
                 part.returned(item.position, settlement)
                 not_before = self._seen.monotonic + settlement.delay if settlement.delay else 0.0

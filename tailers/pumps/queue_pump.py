@@ -88,7 +88,9 @@ class QueuePump(Pump):
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that run side by side."""
-        return [self._lease(), self._settling.run(), self._settling.bury(), self._heartbeat(), self._strand()]
+        settling = self._settling
+        steps = [settling.run(), settling.bury(), settling.look_for_room()]
+        return [self._lease(), *steps, self._heartbeat(), self._strand()]
 
     # Read: claims by credit.
 
@@ -364,13 +366,15 @@ class QueuePump(Pump):
 
     @property
     def held(self) -> int:
-        """Number of items that were handed back time and again, and wait in the queue for us; it holds all others by
-        itself."""
-        return self._settling.hand_backs.waiting(self.clock.monotonic())
+        """Number of items that were handed back time and again, or wait for room for their letters, and wait in the
+        queue for us; it holds all others by itself."""
+        now, settling = self.clock.monotonic(), self._settling
+        return settling.hand_backs.waiting(now) + settling.letter_waits.waiting(now)
 
     @property
     def held_because(self) -> str:
-        return self._settling.hand_backs.why
+        waits = self._settling.letter_waits
+        return waits.why if waits else self._settling.hand_backs.why
 
     @property
     def store_failing(self) -> str:

@@ -21,8 +21,10 @@ from ...sdk.source import Counted, PartitionSource, StreamBatch, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
 from ..checkpoint import Checkpoint
 from ..counts import TailerCounts
+from ..departures.dead_letters import look_for_room
 from ..departures.departure import Departure
 from ..departures.destinations import Destinations
+from ..departures.detaching import PartitionPosition
 from ..hand_out import HandOut
 from ..items import Items
 from ..ledger.rows import Rows
@@ -83,7 +85,7 @@ class StreamPump(Pump):
         self._marks: dict[str, Mark] = {}
         self._start_wake = asyncio.Event()
         self._read_wake, self._held_wake = self.new_wake(), self.new_wake()
-        self._tick_wake = asyncio.Event()
+        self._tick_wake, self._letters_wait = asyncio.Event(), asyncio.Event()
         reread = self.reread if source.capabilities.rereads else None
         self._orphan_shell = OrphanShell(self._rows, self._see, self._carry_out, reread)
         self._succession = Succession(name, self._epoch, self.session, core.inherited, setup.sizes, clock, self.wake)
@@ -136,6 +138,8 @@ class StreamPump(Pump):
         if decided.tick:
             decided.tick = False
             self._tick_wake.set()
+        if self._core.letter_waits:
+            self._letters_wait.set()
         if decided.wake:
             decided.wake = False
             super().wake()
@@ -192,7 +196,10 @@ class StreamPump(Pump):
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """The loops beside the one that reads."""
-        loops = [self._offer(), self._tick(), self._measure(), self._checkpoint.run(), self._rows.run()]
+        letters = look_for_room(
+            self.setup.environment.dead_letters, self._core.letter_waits, self._letters_wait, self._room_for_letters
+        )
+        loops = [self._offer(), self._tick(), self._measure(), self._checkpoint.run(), self._rows.run(), letters]
         return [*loops, *self._succession.steps(), *self._destinations.steps(), self._orphan_shell.run()]
 
     # Read.
@@ -305,6 +312,10 @@ class StreamPump(Pump):
             self._see().tick()
             self._carry_out()
 
+    async def _room_for_letters(self, items: Sequence[PartitionPosition]) -> None:
+        self._see().room_for_letters(items)
+        self._carry_out()
+
     def _moved(self) -> None:
         self._read_wake.set()
         self._rows.moved()
@@ -368,7 +379,8 @@ class StreamPump(Pump):
     @property
     def busy(self) -> bool:
         running = self.flights or self._core.inherited.running
-        return bool(running or self._core.holding.reading_again or self._core.going)
+        going = self._core.going - self._destinations.waiting
+        return bool(running or self._core.holding.reading_again or going)
 
     @property
     def held(self) -> int:
@@ -383,7 +395,7 @@ class StreamPump(Pump):
         if why := self._core.target.why_no_credit(self.session.credit, self.session.functions):
             return why
         if self.held and not self.window.room(self._core.reading.span()).items:
-            return f"{self.held} items are held: {self._see().holding.why()}"
+            return f"{self.held} items are held: {self.held_because}"
         return ""
 
     @property
@@ -392,7 +404,10 @@ class StreamPump(Pump):
 
     @property
     def held_because(self) -> str:
-        return self._see().holding.why()
+        core = self._see()
+        if waiting := core.letter_waits.waiting(core.seen.monotonic):
+            return "; ".join(filter(None, (f"{core.letter_waits.why} ({waiting})", core.holding.why())))
+        return core.holding.why()
 
     @property
     def functions(self) -> set[str]:

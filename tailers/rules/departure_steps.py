@@ -42,8 +42,8 @@ class Way(Enum):
 
 
 class Step(Enum):
-    """The step that is next. The last three are ends: OVERTAKEN by another write of its row, or REFUSED a guard, a
-    detached item stays where it is."""
+    """The step that is next. The last four are ends: OVERTAKEN by another write of its row, or REFUSED a guard, a
+    detached item stays where it is; with NO_ROOM for its letter any item does."""
 
     ROW = "row"
     APPEND = "append"
@@ -51,6 +51,7 @@ class Step(Enum):
     DONE = "done"
     OVERTAKEN = "overtaken"
     REFUSED = "refused"
+    NO_ROOM = "no room"
 
 
 class DepartureEvent(Enum):
@@ -125,8 +126,8 @@ def _written(leg: Leg, found: LedgerEntry | None) -> Leg:
 
 def _refused(leg: Leg) -> Leg:
     """The state after the delay service refused an item for good: a park becomes a dead letter, a guard is looked at
-    sooner, and an item that was to be detached has no guard, so it is not passed. Raises ValueError for any other
-    way."""
+    sooner, and an item that was to be detached has no guard, so it is not passed; or after there was no room for a
+    letter. Raises ValueError for any other way."""
     way, _, _, row = leg
     match way:
         case Way.PARK:
@@ -135,5 +136,9 @@ def _refused(leg: Leg) -> Leg:
             return Leg(Way.GUARD_SOONER, Step.APPEND)
         case Way.DETACH:
             return Leg(way, Step.REFUSED, row, row)
+        case Way.BURY:
+            return leg._replace(step=Step.NO_ROOM)
         case _:
-            raise ValueError(f"a departure {way.value!r} appends nothing to the delay service, so it cannot be refused")
+            raise ValueError(
+                f"a departure {way.value!r} goes where nothing is refused for good, so it cannot be refused"
+            )

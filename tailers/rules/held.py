@@ -92,6 +92,15 @@ class HeldPositions:
                 moved.append(position)
         return moved
 
+    def hasten(self, position: int) -> bool:
+        """Ends the wait of a position for its time. Returns whether it waited for one."""
+        if position not in self._later:
+            return False
+        _, kind, first = self._later[position]
+        self._later[position] = (0.0, kind, first)
+        heapq.heappush(self._times, (0.0, position))
+        return True
+
     def cells(self) -> Iterator[Cell]:
         """Iterates over the cells that something waits for; positions may be taken meanwhile."""
         return iter(list(self._ready))

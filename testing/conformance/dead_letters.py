@@ -7,12 +7,15 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
+from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, LetterRoom, Moved
 from ...model.redrive import past_of
 from ...model.tries import Try
 from ...model.workload import Kind
 from ...stores.dead_letters.dead_letters import DeadLetters
 from .bench import MODEL, StoreBench, StoreLaws
+
+#: Most letters of a function and tenant in the stores under test.
+BOUND = 3000
 
 
 def letter(id: str, function: str = "f", **changes: object) -> DeadLetter:
@@ -244,11 +247,39 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
             assert await store.engine.count() == 1
             await store.reopen()
 
-    async def test_many_letters_at_once_are_kept(self, store: StoreBench[DeadLetters]) -> None:
-        await store.engine.add([letter(str(number)) for number in range(3000)])
-        assert await store.engine.count() == 3000
-        found = await store.engine.list(EVERY, 2999)
-        assert await store.engine.remove([each.number for each in found]) == 2999
+    async def test_many_letters_at_once_are_kept_as_far_as_there_is_room(self, store: StoreBench[DeadLetters]) -> None:
+        # Given a room that is full, given one too many, and those of another tenant and another function
+        ours, theirs = [letter(str(number)) for number in range(BOUND)], letter("theirs", kind=Kind("f", tenant="a/é"))
+        assert await store.engine.add([*ours, letter("one"), theirs, letter("other", "g")]) == ["one"]
+        for _ in range(2):
+            assert await store.engine.count() == BOUND + 2
+            assert await store.engine.counts() == {"f": BOUND + 1, "g": 1}
+            assert await store.engine.rooms() == [LetterRoom("f", "", BOUND, BOUND)]
+            assert [
+                (room.held, room.left) for room in await store.engine.rooms([("g", ""), ("f", ""), ("none", "")])
+            ] == [
+                (1, BOUND - 1),
+                (BOUND, 0),
+                (0, BOUND),
+            ]
+            await store.reopen()
+        # When another one dies, one that is known, and one of the others, Then only the first finds no room
+        again = letter("7", reason="again")
+        assert await store.engine.add([letter("more"), again, letter("their second", kind=theirs.kind)]) == ["more"]
+        assert await store.engine.get("more") is None
+        assert await store.engine.get("7") == again
+        # And there is as much as others leave, whichever way they go
+        found = await store.engine.list(LetterFilter(function="f"), 2)
+        assert await store.engine.moved([Moved(found[0].number, "new", past_of(found[0]))], 1.0) == 1
+        assert await store.engine.remove([found[1].number]) == 1
+        assert await store.engine.add([letter("more"), letter("last"), letter("late")]) == ["late"]
+        found = await store.engine.list(LetterFilter(function="f"), BOUND + 2)
+        assert await store.engine.remove([each.number for each in found]) == BOUND + 2
+        assert await store.engine.rooms([("f", ""), ("f", "a/é")]) == [
+            LetterRoom("f", "", 0, BOUND),
+            LetterRoom("f", "a/é", 0, BOUND),
+        ]
+        assert await store.engine.counts() == {"g": 1}
 
     @MODEL
     @given(steps=steps)

@@ -44,7 +44,9 @@ from tailrace.testing.conformance.schedules import ScheduleLaws
 from tailrace.testing.conformance.segments import SegmentLaws
 from tailrace.testing.conformance.usage import UsageLaws
 
-CONFIG = StoresConfig(durability="relaxed", result_retention=RETENTION, result_bytes=MAX_BYTES)
+CONFIG = StoresConfig(
+    durability="relaxed", result_retention=RETENTION, result_bytes=MAX_BYTES, max_dead_letters=dead_letters.BOUND
+)
 #: Makes a schema as new, where the schema itself lets nobody.
 MAKE_NEW = """
 CREATE FUNCTION S.make_new() RETURNS void LANGUAGE plpgsql SET session_replication_role TO replica AS $$

@@ -31,7 +31,7 @@ from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.bench import StoreBench
 from tailrace.testing.conformance.checkpoints import CheckpointLaws
 from tailrace.testing.conformance.control import ControlLaws
-from tailrace.testing.conformance.dead_letters import DeadLetterLaws
+from tailrace.testing.conformance.dead_letters import BOUND, DeadLetterLaws
 from tailrace.testing.conformance.drops import DropLaws
 from tailrace.testing.conformance.inventory import InventoryLaws
 from tailrace.testing.conformance.ledger import LedgerLaws
@@ -92,7 +92,7 @@ class TestRedisControl(OnRedis, ControlLaws):
 
 
 class TestRedisDeadLetters(OnRedis, DeadLetterLaws):
-    make = lambda server, clock: RedisDeadLetters(server)  # noqa: E731
+    make = lambda server, clock: RedisDeadLetters(server, BOUND)  # noqa: E731
 
 
 class TestRedisDrops(OnRedis, DropLaws):
@@ -167,7 +167,7 @@ class TestControlOnCluster(OnCluster, ControlLaws):
 
 @LONG
 class TestDeadLettersOnCluster(OnCluster, DeadLetterLaws):
-    make = lambda server, clock: RedisDeadLetters(server)  # noqa: E731
+    make = lambda server, clock: RedisDeadLetters(server, BOUND)  # noqa: E731
 
 
 @LONG

@@ -52,7 +52,7 @@ from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.bench import StoreBench
 from tailrace.testing.conformance.checkpoints import CheckpointLaws
 from tailrace.testing.conformance.control import ControlLaws
-from tailrace.testing.conformance.dead_letters import DeadLetterLaws
+from tailrace.testing.conformance.dead_letters import BOUND, DeadLetterLaws
 from tailrace.testing.conformance.drops import DropLaws
 from tailrace.testing.conformance.embedded import SqliteBench
 from tailrace.testing.conformance.inventory import InventoryLaws
@@ -129,7 +129,9 @@ class TestRemoteControl(ControlLaws):
 
 class TestRemoteDeadLetters(DeadLetterLaws):
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[DeadLetters]]:
-        embedded = SqliteBench(folder, dead_letters.SCHEMA, lambda file, clock: dead_letters.SqliteDeadLetters(file))
+        embedded = SqliteBench(
+            folder, dead_letters.SCHEMA, lambda file, clock: dead_letters.SqliteDeadLetters(file, BOUND)
+        )
         return RemoteBench("dead_letters", embedded, RemoteDeadLetters)
 
 

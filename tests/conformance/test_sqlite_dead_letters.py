@@ -14,20 +14,20 @@ from tailrace.stores.dead_letters import sqlite as dead_letters_sqlite
 from tailrace.stores.dead_letters.dead_letters import DeadLetters
 from tailrace.stores.dead_letters.sqlite import SCHEMA, SqliteDeadLetters
 from tailrace.testing.conformance.bench import StoreBench
-from tailrace.testing.conformance.dead_letters import DeadLetterLaws, letter
+from tailrace.testing.conformance.dead_letters import BOUND, DeadLetterLaws, letter
 from tailrace.testing.conformance.embedded import SqliteBench
 
 
 class TestSqliteDeadLetters(DeadLetterLaws):
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[DeadLetters]]:
-        return SqliteBench[DeadLetters](folder, SCHEMA, lambda file, clock: SqliteDeadLetters(file))
+        return SqliteBench[DeadLetters](folder, SCHEMA, lambda file, clock: SqliteDeadLetters(file, BOUND))
 
 
 async def test_positions_whose_letters_went_are_bounded_and_stay_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letters_sqlite, "GONE", 10)
-    bench = SqliteBench[DeadLetters](tmp_path, SCHEMA, lambda file, clock: SqliteDeadLetters(file))
+    bench = SqliteBench[DeadLetters](tmp_path, SCHEMA, lambda file, clock: SqliteDeadLetters(file, BOUND))
     async with bench as store:
         for number in range(100):
             await store.engine.add([letter(f"t/p/{number}", partition="p", position=number)])

@@ -87,9 +87,10 @@ def test_a_detached_item_is_passed_only_with_its_row_and_its_guard() -> None:
     assert follow(resume(Way.DETACH, out), DepartureEvent.REFUSED, NOW).step is Step.REFUSED
 
 
-def test_a_guard_is_refused_once_and_nothing_else_ever_is() -> None:
+def test_a_guard_is_refused_once_a_letter_for_want_of_room_and_nothing_else_ever_is() -> None:
     assert follow(begin(Way.GUARD), DepartureEvent.REFUSED, NOW) == Leg(Way.GUARD_SOONER, Step.APPEND)
-    for way in (Way.GUARD_SOONER, Way.BURY, Way.STORE, Way.DROP):
+    assert follow(begin(Way.BURY), DepartureEvent.REFUSED, NOW) == Leg(Way.BURY, Step.NO_ROOM)
+    for way in (Way.GUARD_SOONER, Way.STORE, Way.DROP):
         with pytest.raises(ValueError, match="cannot be refused"):
             follow(begin(way), DepartureEvent.REFUSED, NOW)
 
