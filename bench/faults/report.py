@@ -41,6 +41,7 @@ def figures(run: FaultRun) -> dict[str, Any]:
         **({name: verdict.count(law) for name, law in GROUP_LAWS.items()} if run.more else {}),
         **run.more,
         "duplicates": verdict.duplicates,
+        "duplicates_starved": verdict.starved,
         "explicable_share": round(verdict.explicable / max(1, verdict.completed + verdict.dead), 3),
         "duplicates_of_a_fault_max": max(verdict.repeated, default=0),
         "attempts_charged": verdict.charged,
@@ -116,7 +117,8 @@ def show(run: FaultRun, *, attempts: bool = False) -> None:
     console.print(
         f"{found['items']:,} items, {found['faults']} faults, {found['seconds']:.0f} s, seed {run.seed}: "
         f"lost {found['lost']}, overlaps {found['overlaps']}, early {found['early']}, "
-        f"duplicates {found['duplicates']} (unexplained {found['duplicates_unexplained']}; a fault held "
+        f"duplicates {found['duplicates']} (unexplained {found['duplicates_unexplained']}, "
+        f"for want of a processor {found['duplicates_starved']}; a fault held "
         f"{100 * found['explicable_share']:.0f} % of all that ended), "
         f"attempts charged {found['attempts_charged']}, "
         f"recovery p99 {found['recovery_p99_s']:.2f} s of {found['recovery_bound_s']:.2f} s",

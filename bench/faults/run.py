@@ -21,6 +21,7 @@ from .inject import Injector, RunItem
 from .journal import CRASH, FATAL, RETRY, START, SUCCESS, Follower, Line
 from .path import STREAM, DoneFault
 from .plan import FaultStep, FedItem
+from .starved import StarvedParts
 from .verdict import FaultVerdict, Finding, judge
 from .world import FaultWorld
 
@@ -97,13 +98,16 @@ async def run(
     sizes = LeasesConfig(heartbeat=world.heartbeat).sizes()
     result = FaultRun(seed, bound=wait_for_source(sizes) + world.group_time + MARGIN)
     began = time.monotonic()
+    starved = StarvedParts(lambda: {name: part.pid for name, part in world.parts.items()}, world.heartbeat)
+    watching = asyncio.create_task(starved.watch())
     try:
         if any(action.what == "disk" for step in steps for action in step.actions) and (why := world.disk.mount()):
             result.skipped["disk"] = why
         progress("starting", 0.0)
         await world.start()
-        await _under_load(world, items, steps, result, sizes, progress, calm or {})
+        await _under_load(world, items, steps, result, sizes, progress, calm or {}, starved.found)
     finally:
+        watching.cancel()
         await world.stop()
         result.seconds = time.monotonic() - began
     return result
@@ -117,6 +121,7 @@ async def _under_load(
     sizes: LeaseSizes,
     progress: Progress,
     calm: Mapping[str, Sequence[FedItem]],
+    starved: Sequence[DoneFault],
 ) -> None:
     """Does a run, step by step: calm, faults while items come in, quiet, the verdict."""
     feed = world.feed()
@@ -136,7 +141,7 @@ async def _under_load(
         unknown, dead = await _at_rest(world, feed, watch, sizes)
     finally:
         await feed.close()
-    _judged(world, feed, result, unknown, dead, sizes.source)
+    _judged(world, feed, result, unknown, dead, sizes.source, starved)
 
 
 def _running(feed: FaultFeed, watch: _Watch, seconds: float) -> RunItem:
@@ -208,7 +213,13 @@ async def _at_rest(
 
 
 def _judged(
-    world: FaultWorld, feed: FaultFeed, result: FaultRun, unknown: list[Finding], dead: set[str], lease: float
+    world: FaultWorld,
+    feed: FaultFeed,
+    result: FaultRun,
+    unknown: list[Finding],
+    dead: set[str],
+    lease: float,
+    starved: Sequence[DoneFault],
 ) -> None:
     """Puts the verdict into the result."""
     result.failed = feed.failed
@@ -225,6 +236,7 @@ def _judged(
         settled=SETTLED,
         wall=time.time() - time.monotonic(),
         in_flight=world.in_flight,
+        starved=starved,
     )
     found, more = world.judged(reading.lines, feed.expected)
     result.verdict.findings += [*unknown, *found]

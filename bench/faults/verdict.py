@@ -7,6 +7,7 @@ fences      an execution under a fence that is not above an older one's
 duplicates  completions beyond an item's first. One is *explained* when a fault hit a process, wire or store while that
             held the item: from when the first completion's execution was taken from its source until its outcome must
             have been settled
+starved     duplicates that only a part without a processor explains, which is the machine's doing (starved.py)
 explicable  executions of which a second one would have been explained: the lower, the more "unexplained 0" says
 charged     attempts beyond those that the functions themselves failed
 excess      a fault explains more duplicates than were in flight, where it is known how many may be
@@ -66,6 +67,7 @@ class FaultVerdict:
     completed: int = 0
     dead: int = 0
     duplicates: int = 0
+    starved: int = 0
     explicable: int = 0
     charged: int = 0
     findings: list[Finding] = field(default_factory=list)
@@ -101,18 +103,19 @@ def judge(
     settled: float = 2.0,
     wall: float = 0.0,
     in_flight: int = 0,
+    starved: Sequence[DoneFault] = (),
 ) -> FaultVerdict:
     """Judges a run. `owners`: the owners of streams over time; `in_flight`: number of duplicates that one fault may
     explain; 0: any. `lease`: seconds before an execution's start in which its item may have been held, where no claim
     says it; `settled`: seconds after a completion in which its settlement may be under way; `wall`: seconds that the
-    wall clock is ahead of the journal's."""
+    wall clock is ahead of the journal's; `starved`: the times for which the machine kept a part waiting."""
     verdict = FaultVerdict(items=len(expected), recoveries=[[] for _ in faults], repeated=[0] * len(faults))
     find = verdict.findings.append
     for text in damaged:
         find(Finding("damaged", "", 0.0, f"not a line: {text!r}"))
     runs = _runs(lines, verdict)
     dead = set(dead_letters)
-    done = DoneFaults(faults)
+    done, waits = DoneFaults(faults), DoneFaults(starved)
     crashes = {run.start.pid: run.last for mine in runs.values() for run in mine if run.end == CRASH}
     for id, mine in runs.items():
         mine.sort(key=lambda run: run.start.at)
@@ -137,7 +140,7 @@ def judge(
             )
             for run, again in zip(mine, (False, *[True] * (len(mine) - 1)), strict=True)
         ]
-        _duplicates(id, mine, paths, done, crashes, verdict, settled)
+        _duplicates(id, mine, paths, (done, waits), crashes, verdict, settled)
         _recoveries(mine, paths, faults, done, verdict)
     for id, item in expected.items():
         ends = {run.end for run in runs.get(id, ())}
@@ -211,24 +214,28 @@ def _duplicates(
     id: str,
     runs: list[JournaledRun],
     paths: list[PathExecution],
-    faults: DoneFaults,
+    causes: tuple[DoneFaults, DoneFaults],
     crashes: Mapping[int, float],
     verdict: FaultVerdict,
     settled: float,
 ) -> None:
+    faults, waits = causes
     completed = [number for number, run in enumerate(runs) if run.end in (SUCCESS, FATAL)]
     for number, following in itertools.zip_longest(completed, completed[1:]):
         run = runs[number]
         why = faults.latest(paths[number], run.last + settled)
         crash = crashes.get(run.start.pid)
         explained = why is not None or (crash is not None and run.last <= crash <= run.last + settled)
-        verdict.explicable += explained
+        starved = not explained and waits.latest(paths[number], run.last + settled) is not None
+        verdict.explicable += explained or starved
         if following is None:
             continue
         verdict.duplicates += 1
         again = runs[following]
         if why is not None:
             verdict.repeated[why] += 1
+        elif starved:
+            verdict.starved += 1
         elif not explained:
             detail = f"completed again {again.last - run.last:.3f} s later, and no fault that held it explains it"
             verdict.findings.append(Finding("unexplained", id, again.last, detail))

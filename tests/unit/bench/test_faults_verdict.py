@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tailrace.bench.faults.journal import FaultJournal, Follower, Line, parse, read, read_texts
 from tailrace.bench.faults.path import QUEUE, STREAM, DoneFault, Hit, Owners, Reach, Tenure, reach_of
+from tailrace.bench.faults.starved import ProcessorWaits
 from tailrace.bench.faults.verdict import Expected, FaultVerdict, judge
 
 DELAY = 5.0
@@ -315,6 +316,30 @@ def test_recovery_counts_from_the_last_fault_before_the_item_ran_on() -> None:
     assert judge(lines, expected, [freeze, kill]).recoveries == [[0.5], []]
     assert judge(lines, expected, [fault(Reach.EVERY, 2.0, 3.0)]).recoveries == [[4.0, 7.0]]
     assert judge(lines, expected, [kill]).recovery(0.99) == 4.0
+
+
+def test_a_part_without_a_processor_explains_only_items_that_it_held_and_is_counted_apart() -> None:
+    lines = [
+        Line("start", "a", 1, 1, 1.0, 10, 5),
+        Line("success", "a", 1, 1, 2.0, 10, 5),
+        Line("start", "a", 2, 1, 6.0, 11, 5),
+        Line("success", "a", 2, 1, 7.0, 11, 5),
+    ]
+    for cause, starved in ((fault(Reach.EVERY, 2.5, 5.0), 1), (fault(Reach.RAN, 2.5, 5.0, 99), 0)):
+        verdict = judge(lines, {"a": Expected(STREAM)}, starved=[cause])
+        assert (verdict.starved, verdict.count("unexplained")) == (starved, 1 - starved)
+    # What a fault explains is the fault's
+    both = judge(lines, {"a": Expected(STREAM)}, [fault(Reach.EVERY, 2.5, 5.0)], starved=[fault(Reach.EVERY, 2.5, 5.0)])
+    assert (both.starved, both.repeated) == (0, [1])
+
+
+def test_a_process_is_starved_when_it_waited_for_half_of_a_heartbeat() -> None:
+    waits = ProcessorWaits(1.0)
+    # Ready at once, then kept waiting for 0.3 s of each second, then for all of the time
+    assert [waits.seen(at, 0.0) for at in (0.0, 0.25, 0.5)] == [None] * 3
+    assert [waits.seen(1.0 + n, 0.3 * n) for n in range(3)] == [None] * 3
+    assert waits.seen(3.25, 0.75) is None
+    assert waits.seen(3.5, 1.1) == (2.0, 3.5)
 
 
 @given(worlds(), st.data())
