@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ..foundation.certificates import Certificates, certificates
 from ..foundation.clock import SYSTEM_CLOCK, Clock
-from ..foundation.duties import Duties
+from ..foundation.lifecycle import OneDuty
 from ..foundation.x509_checks import moment
 from ..model.units import duration_text
 
@@ -21,27 +21,17 @@ LEFT = 0.2
 _LOG = logging.getLogger("tailrace.tls")
 
 
-class CertificateWatch:
+class CertificateWatch(OneDuty):
     """The watch over certificates: a Part. Without certificates there is nothing to look after."""
 
     def __init__(self, found: Callable[[], Certificates | None] = certificates, clock: Clock = SYSTEM_CLOCK) -> None:
+        super().__init__("certificates")
         self._found = found
         self._clock = clock
-        self.duties = Duties("certificates")
 
-    async def start(self) -> None:
-        """Begins to look."""
-        if (found := self._found()) is not None:
-            self.duties.begin(self._watch(found), "watching certificates")
-
-    async def drain(self, timeout: float) -> None:
-        """Does nothing: there is nothing to wait for."""
-
-    async def stop(self) -> None:
-        """Ends the looks."""
-        await self.duties.end()
-
-    async def _watch(self, found: Certificates) -> None:
+    async def work(self) -> None:
+        if (found := self._found()) is None:
+            return
         while True:
             identity, now = found.now(), self._clock.monotonic()
             self._tell("taking changed files", found.trouble, now)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..delay_service.config import DelayConfig
@@ -14,6 +15,7 @@ from ..gateway.config import GatewayConfig
 from ..gateway.environment import DeclaredFiles, Neighbours
 from ..gateway.replay_orders import ReplayOrders
 from ..gateway.server import GatewayServer
+from ..model.errors import TailraceError
 from ..model.metrics import Sample
 from ..model.overview import Overview
 from ..model.reopening import Trouble
@@ -27,6 +29,7 @@ from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from ..tailers.tailer_files import files_of
 from ..wire.health import TAILERS
+from ..wire.scheduler import SchedulerClient
 from .address_notices import Posting
 from .certificate_watch import CertificateWatch
 from .embedded import EmbeddedStores
@@ -34,7 +37,6 @@ from .environments import declared, gateway_stores, tailers_environment
 from .movers import movers
 from .private_process import run_dir_of
 from .reloading import Reloading
-from .runners import AskedRunners
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, gateway_part, wanted
 
@@ -201,3 +203,31 @@ class Node:
 
     async def stop(self) -> None:
         await self._parts.stop()
+
+
+#: Seconds that a scheduler gets to answer.
+PATIENCE = 1.0
+
+
+class AskedRunners:
+    """Asks the scheduler at an address. Each call makes a client and closes it."""
+
+    def __init__(self, scheduler: str) -> None:
+        self._address = scheduler
+
+    async def __call__(self, ids: Sequence[str]) -> Mapping[str, tuple[str, float]]:
+        """Name of the worker that has an item, and when it was last heard of, by id; ids that no worker has are left
+        out."""
+        client = SchedulerClient(self._address)
+        try:
+            replies = await asyncio.gather(*(client.explain(id, PATIENCE) for id in ids), return_exceptions=True)
+        finally:
+            await client.close()
+        found = {}
+        for id, reply in zip(ids, replies, strict=True):
+            if isinstance(reply, BaseException):
+                if not isinstance(reply, TailraceError):
+                    raise reply
+            elif reply.worker:
+                found[id] = (reply.worker, reply.heard_at)
+        return found

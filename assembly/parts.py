@@ -110,8 +110,7 @@ class SchedulerSettings(PartSettings, frozen=True, kw_only=True, tag="scheduler"
         told = WithNotice(run_dir_of(directory), "scheduler", home, remade)
         told.also(CertificateWatch())
         if gateway is not None:
-            from .failure_reports import StartDelays, TellingStartDelays
-            from .usage_reports import Reporting, TellingUsage
+            from .reports import Reporting, StartDelays, TellingStartDelays, TellingUsage
 
             def delays() -> list[StartDelays]:
                 rows: list[StartDelays] = remade.part.delays.rows()
@@ -179,7 +178,7 @@ class WorkerSettings(PartSettings, frozen=True, kw_only=True, tag="worker"):
 
 def _telling(gateway: str | None) -> Tell | None:
     """The function that tells the gateway of a part that failed and is open again."""
-    from .failure_reports import tell_failure
+    from .reports import tell_failure
 
     return None if gateway is None else partial(tell_failure, gateway)
 

@@ -41,11 +41,11 @@ from .address_notices import Posting
 from .certificate_watch import CertificateWatch
 from .embedded import EmbeddedStores
 from .environments import declared, gateway_stores, tailers_environment
-from .failure_reports import TellingTroubles, named, told
 from .movers import movers
 from .private_process import run_dir_of
 from .reloading import Reloading
 from .remote import RemoteStores
+from .reports import TellingTroubles, named, told
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, gateway_part, wanted
 

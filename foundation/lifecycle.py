@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
@@ -39,6 +40,28 @@ class Attended(Part, Protocol):
 
     @property
     def duties(self) -> Duties: ...
+
+
+class OneDuty(ABC):
+    """A Part with one duty, from its start to its end."""
+
+    def __init__(self, part: str) -> None:
+        self.duties = Duties(part)
+
+    @abstractmethod
+    async def work(self) -> None:
+        """The duty: goes on until it is cancelled."""
+
+    async def start(self) -> None:
+        """Begins the duty."""
+        self.duties.begin(self.work(), self.duties.part)
+
+    async def drain(self, timeout: float) -> None:  # noqa: B027 - most wait for nothing
+        """Does nothing: there is nothing to wait for."""
+
+    async def stop(self) -> None:
+        """Ends the duty. Harmless twice."""
+        await self.duties.end()
 
 
 class Reopening:

@@ -71,7 +71,7 @@ class LookedFor(ChosenAddress):
                 return self._now
             self._again = time.monotonic() + LOOK_AGAIN
             known = notices(self._part)
-            if any(each.address == self._now for each in known) or _answers(self._now):
+            if any(each.address == self._now for each in known) or answers(self._now):
                 return self._now
             found = [each for each in known if self._home in ("", each.home)]
             if len(found) == 1:
@@ -83,7 +83,8 @@ class LookedFor(ChosenAddress):
         self._now, self._home, self.why = notice.address, notice.home, "its notice says that it listens there"
 
 
-def _answers(address: str) -> bool:
+def answers(address: str) -> bool:
+    """Whether somebody listens at an address of this machine; of others nothing is known, and they count as well."""
     there = read_address(address)
     if there is None or not there.loopback:
         return True  # nothing is known of it

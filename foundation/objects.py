@@ -29,7 +29,6 @@ from ..model.errors import NotConnected, TailraceError
 from .clock import SYSTEM_CLOCK
 from .folder import NoFile
 from .local_objects import LocalObjects, etag_of
-from .object_keys import offence
 from .object_places import RETRY_SECONDS, Place, client_settings
 from .s3_listing import Raw, bucket_birth, raw_pages, secrets_of
 
@@ -375,3 +374,22 @@ def _first_line(error: BaseException) -> str:
     if "<?xml" in line and (found := _CODE.search(line) or _CODE.search(rest)):
         line = f"{line.partition('<?xml')[0]}{found[1]}"
     return line[:400]
+
+
+# Stores take any text for a key. The client library knows keys as paths: without empty parts, `.` or `..` as a part,
+# and control characters. It takes away a slash at the end: such a key is the empty object that stands for a folder.
+
+
+def offence(key: str) -> str:
+    """The beginning of a key, up to the place that makes it impossible to name; no key that begins so can be named.
+    Empty: it can be named."""
+    start = 0
+    for part in key.removesuffix("/").split("/"):
+        end = start + len(part)
+        for place in range(start, end):
+            if key[place] < " " or key[place] == "\x7f":
+                return key[: place + 1]
+        if part in ("", ".", ".."):
+            return key[: end + 1]
+        start = end + 1
+    return ""

@@ -29,7 +29,7 @@ from .rules.highest_priority import HighestPriorities
 from .rules.job_arguments import argument_for
 from .submission import rank_of, too_urgent
 from .tenant_room import TenantRoom
-from .waits import EndWaits
+from .waits import SharedWaits
 
 #: Most trees, and most results, of one answer.
 MOST_TREES, MOST_RESULTS = 200, 1000
@@ -60,7 +60,7 @@ class JobDesk:
         self._clock = clock
         self._room = room
         self._function_of: dict[tuple[str, str], tuple[str, str]] = {}  # with the tenant
-        self.waits = EndWaits[None]("jobs", config.waiting_results, self._look, duties)
+        self.waits = SharedWaits[None]("jobs", config.waiting_results, self._look, duties)
 
     def _store(self) -> Jobs:
         if self._jobs is None:

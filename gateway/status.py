@@ -28,7 +28,7 @@ from .polling import Polling
 from .shown_status import shown_status
 from .spooled_ids import SpooledIds
 from .spooling import Spooler
-from .waits import EndWaits
+from .waits import SharedWaits
 
 _LOG = logging.getLogger("tailrace.gateway")
 
@@ -66,7 +66,7 @@ class StatusDesk:
         self._clock = clock
         self._spooled = SpooledIds(spooler, clock)
         self._polling: Polling[str] = Polling()
-        self.waits = EndWaits[WorkloadStatus]("results", config.waiting_results, self._poll, duties)
+        self.waits = SharedWaits[WorkloadStatus]("results", config.waiting_results, self._poll, duties)
 
     async def status(self, request: pb.StatusRequest) -> pb.StatusReply:
         """The status of each id; an unknown one is answered as such."""

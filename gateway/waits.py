@@ -17,7 +17,7 @@ T = TypeVar("T")
 _LOG = logging.getLogger("tailrace.gateway")
 
 
-class EndWaits(Generic[T]):
+class SharedWaits(Generic[T]):
     """Waits by id for `what` (a word for people), at most `most` at once. `look`: the looks that they share, for ever;
     `came` is set whenever somebody begins to wait.
 

@@ -13,11 +13,11 @@ and TAILRACE_SCHEDULER.
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..foundation.looked_for import answers
 from ..foundation.notices import Notice, notices
 from ..foundation.run_dir import VARIABLE, places
 from ..model.address import DEFAULT_GATEWAY, DEFAULT_SCHEDULER, checked_address, parse_address
@@ -31,8 +31,6 @@ USUAL_FILE = Path("configs") / FILE_NAME
 
 _DEFAULTS = {"gateway": DEFAULT_GATEWAY, "scheduler": DEFAULT_SCHEDULER}
 _VARIABLES = {"gateway": GATEWAY_VARIABLE, "scheduler": SCHEDULER_VARIABLE}
-#: Seconds within which a listener on loopback accepts a connection, if it accepts one at all.
-ANSWERED_WITHIN = 0.1
 #: Most gateways that a message lists for the user to choose from.
 NAMED = 10
 
@@ -154,13 +152,9 @@ def _ours(port: str, known: Sequence[Notice]) -> bool:
     milliseconds to name a listener where there are many connections, so it is asked only if there is one."""
     from ..foundation.port_listeners import listeners
 
-    try:
-        socket.create_connection(("127.0.0.1", int(port)), ANSWERED_WITHIN).close()
-    except TimeoutError:
-        pass  # it takes no more of them just now
-    except OSError:
-        return False
-    return bool((listeners("127.0.0.1", int(port)) or set()) & {os.geteuid(), *(each.owner for each in known)})
+    return answers(f"127.0.0.1:{port}") and bool(
+        (listeners("127.0.0.1", int(port)) or set()) & {os.geteuid(), *(each.owner for each in known)}
+    )
 
 
 def _choice(part: str, known: Sequence[Notice]) -> str:

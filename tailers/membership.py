@@ -8,7 +8,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from ..foundation.clock import SYSTEM_CLOCK, Clock
@@ -25,13 +25,13 @@ from ..model.member import (
     SeekAsked,
     asked_of,
     asked_text,
+    tailers_of,
     tailers_to_text,
 )
 from ..model.overview import TailerOverview
 from ..model.seek import Move, Seek
 from ..stores.control.control import MemberStore
-from .other_processes import OtherProcesses
-from .rules.fleet_placement import BetterPlace
+from .rules.fleet_placement import BetterPlace, StandingMember, better_places
 
 #: Seconds that an order may take: it may have to wait for the lease of a former owner.
 LONGEST = 120.0
@@ -135,3 +135,31 @@ class Membership:
             _LOG.exception("an order to the tailers here failed")
             return Answered(refused=f"the order failed at {self.place}: {error!r}; see the log there")
         return Answered(refused=f"{self.place} has another version of tailrace, which does not know this order")
+
+
+#: States in which a tailer may be where it belongs.
+ABLE = ("starting", "running", "clogged")
+
+
+class OtherProcesses:
+    """All processes with tailers but the one with this id. Invariant: `_since` has the processes of the last look, each
+    with the time at which it was first seen."""
+
+    def __init__(self, id: str, place: str) -> None:
+        self._id, self._place = id, place
+        self._since: dict[str, float] = {}
+
+    def look(self, tailers: Collection[str], members: Sequence[FleetMember], now: float) -> Mapping[str, BetterPlace]:
+        """The better place of each of the `tailers`, which run here, that belongs to another process."""
+        others = [each for each in members if each.id != self._id]
+        self._since = {each.id: self._since.get(each.id, now) for each in others}
+        standing = [
+            StandingMember(
+                each.id,
+                each.place,
+                frozenset(told.name for told in tailers_of(each) if told.state in ABLE),
+                self._since[each.id],
+            )
+            for each in others
+        ]
+        return better_places(StandingMember(self._id, self._place, frozenset(tailers), now), standing, now)

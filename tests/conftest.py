@@ -33,6 +33,7 @@ from servers.postgres import (
 from servers.prometheus import prometheus, prometheus_programs
 from servers.redis import own_redis, redis_server
 from servers.redis_cluster import redis_cluster
+from servers.standby import with_standby
 
 __all__ = [
     "azurite",
@@ -55,6 +56,7 @@ __all__ = [
     "postgres_server",
     "redis_cluster",
     "redis_server",
+    "with_standby",
 ]
 
 rest_in_memory()

@@ -11,40 +11,21 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from scenes.wrong_clock import with_clock
 
 import tailrace
 from tailrace.assembly.platform import Platform
 from tailrace.model.lease import LeaseSizes
 
-FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
+FUNCTIONS = Path(__file__).parent / "journaled_functions.py"
 HEARTBEAT = 1.0
 SIZES = LeaseSizes.of_heartbeat(HEARTBEAT)
-#: Every process of the platform reads its wall clock so: ours, and what the file says.
-PLANTED = """
-import os, time
-_time = time.time
-def planted():
-    try:
-        return _time() + float(open(os.environ["TAILRACE_TEST_CLOCK"]).read() or 0)
-    except OSError:
-        return _time()
-time.time = planted
-"""
 
 
 @pytest.fixture
 async def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Platform]:
-    (tmp_path / "planted").mkdir()
-    (tmp_path / "planted" / "sitecustomize.py").write_text(PLANTED)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "planted"), prepend=os.pathsep)
-    monkeypatch.setenv("TAILRACE_TEST_CLOCK", str(tmp_path / "clock"))
-    running = Platform(
-        tmp_path / "data",
-        [FUNCTIONS],
-        heartbeat=HEARTBEAT,
-        environment={"TAILRACE_TEST_JOURNAL": str(tmp_path / "journal")},
-        worker={"slots": 2, "executors": 1},
-    )
+    about = {"heartbeat": HEARTBEAT, "worker": {"slots": 2, "executors": 1}}
+    running = with_clock(tmp_path, monkeypatch, FUNCTIONS, **about)
     await running.start()
     yield running
     await running.stop()

@@ -6,16 +6,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from servers.postgres import LocalPostgres
+from servers.standby import WithStandby
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "trust"))
 from journal import judge
-from standby import WithStandby
 
 import tailrace
 from tailrace.assembly.platform import Platform
@@ -24,25 +21,18 @@ FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
 ITEMS = 40
 
 
-@pytest.fixture
-def servers(own_postgres: Callable[..., LocalPostgres]) -> Iterator[WithStandby]:
-    servers = WithStandby(own_postgres)
-    yield servers
-    servers.stop()
-
-
 @pytest.mark.long(minutes=0.3)
 @pytest.mark.parametrize("synchronous", [True, False])
 async def test_a_standby_is_promoted_while_items_are_out(
-    servers: WithStandby, tmp_path: Path, synchronous: bool
+    with_standby: WithStandby, tmp_path: Path, synchronous: bool
 ) -> None:
     # Given a platform on a primary with a standby, and items that run
     config, journal = tmp_path / "config", tmp_path / "journal"
     config.mkdir()
-    there = {"engine": "postgres", "url": servers.either, "timeout": 1.0}
+    there = {"engine": "postgres", "url": with_standby.either, "timeout": 1.0}
     (config / "stores.yaml").write_text(json.dumps({"queue": there}))
     if synchronous:
-        await asyncio.to_thread(servers.wait_for_it)
+        await asyncio.to_thread(with_standby.wait_for_it)
     environment = {"TAILRACE_TEST_JOURNAL": str(journal)}
     platform = Platform(tmp_path / "data", [FUNCTIONS], config=config, heartbeat=0.5, environment=environment)
     try:
@@ -54,14 +44,14 @@ async def test_a_standby_is_promoted_while_items_are_out(
                 while not journal.exists() or "tick" not in journal.read_text():
                     await asyncio.sleep(0.01)
             if not synchronous:  # the standby gets no more, and more is accepted and handed out
-                servers.program.kill()
+                with_standby.program.kill()
                 late = await client.submit_many(calls[:10])
                 await asyncio.sleep(0.5)
             # When the primary is killed and the standby promoted
-            servers.primary.program.kill()
+            with_standby.primary.program.kill()
             if not synchronous:
-                await asyncio.to_thread(servers.program.start)
-            await asyncio.to_thread(servers.promote)
+                await asyncio.to_thread(with_standby.program.start)
+            await asyncio.to_thread(with_standby.promote)
             # Then all ends that the standby knew of, and nothing of it ran twice at once
             async with asyncio.timeout(90):
                 for handle in handles:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.assembly import failure_reports
+from tailrace.assembly import reports
 from tailrace.assembly.separate import SeparateDelay, SeparateGateway, SeparateStore, SeparateTailers
 from tailrace.assembly.settings import ConfigDirectory
 from tailrace.foundation.lifecycle import Part, Reopening
@@ -31,7 +31,7 @@ ANY = "127.0.0.1:0"
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failure_reports, "TELL_EVERY", 0.02)
+    monkeypatch.setattr(reports, "TELL_EVERY", 0.02)
 
 
 @asynccontextmanager
@@ -146,8 +146,8 @@ class Server:
 async def test_a_server_that_cannot_say_it_holds_up_no_overview(
     monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
-    monkeypatch.setattr(failure_reports, "ANSWER_WITHIN", 0.02)
-    assert await failure_reports.told(Server(error)) == []
+    monkeypatch.setattr(reports, "ANSWER_WITHIN", 0.02)
+    assert await reports.told(Server(error)) == []
 
 
 async def test_who_cannot_be_told_is_told_later_and_one_that_refuses_is_named_once(
@@ -155,7 +155,7 @@ async def test_who_cannot_be_told_is_told_later_and_one_that_refuses_is_named_on
 ) -> None:
     ailing = [Trouble("tailers", 1.0, "it failed", 1)]
     server = Server(NotConnected("away"))
-    part = failure_reports.TellingTroubles(server, lambda: ailing)
+    part = reports.TellingTroubles(server, lambda: ailing)
     await part.start()
 
     async def heard(times: int) -> None:
@@ -176,6 +176,6 @@ async def test_who_cannot_be_told_is_told_later_and_one_that_refuses_is_named_on
     await heard(len(server.told) + 1)
     count = len(server.told)
     assert server.told[-1] == []
-    await asyncio.sleep(5 * failure_reports.TELL_EVERY)
+    await asyncio.sleep(5 * reports.TELL_EVERY)
     await part.stop()
     assert len(server.told) <= count + 1

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
-import pytest
-from servers.postgres import LocalPostgres
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "trust"))
-from standby import WithStandby
+from servers.standby import WithStandby
 
 from tailrace.model.claim import Settle, State
 from tailrace.model.dead_letter import DeadLetter
@@ -31,16 +25,11 @@ LETTER = DeadLetter("1", "files", KIND, b"", "fatal", "it broke", 1, 0, 1.0, 2.0
 ROW = LedgerEntry(7, LedgerPlace.PARKING, 1)
 
 
-@pytest.fixture
-def servers(own_postgres: Callable[..., LocalPostgres]) -> Iterator[WithStandby]:
-    servers = WithStandby(own_postgres)
-    yield servers
-    servers.stop()
-
-
-async def test_nothing_is_confirmed_that_the_standby_lacks_and_all_of_it_when_it_is_back(servers: WithStandby) -> None:
+async def test_nothing_is_confirmed_that_the_standby_lacks_and_all_of_it_when_it_is_back(
+    with_standby: WithStandby,
+) -> None:
     # Given a queue with items out, a state with an owned stream, and a standby that went away
-    given = {"url": servers.primary.address, "timeout": 1.0, "connections": 12}
+    given = {"url": with_standby.primary.address, "timeout": 1.0, "connections": 12}
     queue, state = PostgresQueue(PostgresQueueOptions(**given)), postgres_state(PostgresOptions(**given))
     try:
         await queue.open()
@@ -52,8 +41,8 @@ async def test_nothing_is_confirmed_that_the_standby_lacks_and_all_of_it_when_it
         assert owner is not None
         await state.checkpoints.open("files", owner.epoch)
         await state.ledger.open("files", "", owner.epoch)
-        await asyncio.to_thread(servers.wait_for_it)
-        servers.program.kill()
+        await asyncio.to_thread(with_standby.wait_for_it)
+        with_standby.program.kill()
         failed = Settle(two, leased.fence, State.FATAL_FAILURE, reason="why")
         writes: list[Callable[[], Awaitable[object]]] = [
             lambda: queue.submit([NewItem(KIND, b"", dedupe_key="once")]),
@@ -71,7 +60,7 @@ async def test_nothing_is_confirmed_that_the_standby_lacks_and_all_of_it_when_it
             # Then none is confirmed: a repeat writes nothing, but waits as the first one did
             assert [type(answer) for answer in answers if not isinstance(answer, Unavailable)] == []
         # And once the standby is back each is confirmed, and the standby has it
-        await asyncio.to_thread(servers.program.start)
+        await asyncio.to_thread(with_standby.program.start)
         assert await queue.submit([NewItem(KIND, b"", dedupe_key="once")])
         assert await queue.settle(leased.fence, [one], []) == []
         for write in writes[2:]:

@@ -17,7 +17,7 @@ from google.protobuf import descriptor_pool
 from google.protobuf.message_factory import GetMessageClass
 
 from tailrace.model.errors import TailraceError
-from tailrace.stores.protocols import PROTOCOLS
+from tailrace.stores.server import PROTOCOLS
 from tailrace.wire.channel import dial
 from tailrace.wire.operators import PORTS
 from tailrace.wire.stores import methods as calls_of

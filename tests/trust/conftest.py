@@ -6,6 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from scenes.token_door import door, stores
+
+__all__ = ["door", "stores"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

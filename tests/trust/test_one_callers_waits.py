@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import sys
 import time
@@ -12,13 +11,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from scenes.fleet import Fleet
 from scenes.token_door import Door
 
 import tailrace
 from tailrace.assembly.platform import Platform
 from tailrace.model.errors import Overloaded
-from tailrace.model.function_spec import FunctionSpec
 from tailrace.wire.gateway import GatewayClient
 
 FUNCTIONS = """
@@ -28,7 +25,6 @@ import tailrace
 async def add(a: int, b: int) -> int:
     return a + b
 """
-GATEWAY = Path(__file__).parents[1] / "integration" / "gateway" / "gateway_process.py"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 pytestmark = pytest.mark.trust(point=14)
@@ -125,23 +121,6 @@ async def test_more_waits_for_jobs_than_a_gateway_allows_are_refused(platform: P
         await job.add_many([])
         ends = await asyncio.gather(*(job.wait(0.5) for _ in range(2)), return_exceptions=True)
     assert {type(end) for end in ends} == {Overloaded, TimeoutError}
-
-
-@pytest.fixture
-async def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
-    spec = importlib.util.spec_from_file_location("gateway_process", GATEWAY)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["gateway_process"] = module
-    spec.loader.exec_module(module)
-    fleet = Fleet(tmp_path / "fleet", monkeypatch)
-    async with module.open_stores(tmp_path) as stores:
-        await stores.control.register([FunctionSpec("add"), FunctionSpec("send_email")])
-        with fleet.as_(fleet.issue("gateway")):
-            server = stores.gateway(listen="tls:127.0.0.1:0", token_listen="127.0.0.1:0")
-            await server.start()
-        yield Door(fleet=fleet, server=server, stores=stores)
-        await server.stop()
 
 
 async def test_a_page_of_jobs_looks_at_no_more_than_it_may_show(door: Door) -> None:

@@ -5,33 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from scenes.lone_node import node
-from servers.postgres import LocalPostgres
-
-sys.path.insert(0, str(Path(__file__).parent))
-from standby import WithStandby
-
-
-@pytest.fixture
-def servers(own_postgres: Callable[..., LocalPostgres]) -> Iterator[WithStandby]:
-    servers = WithStandby(own_postgres)
-    yield servers
-    servers.stop()
+from servers.standby import WithStandby
 
 
 @pytest.mark.trust(point=22)
 async def test_a_start_says_once_what_a_promotion_may_lose(
-    servers: WithStandby, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    with_standby: WithStandby, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     config = tmp_path / "config"
     config.mkdir()
-    there = {"engine": "postgres", "url": servers.primary.address}
+    there = {"engine": "postgres", "url": with_standby.primary.address}
     (config / "stores.yaml").write_text(json.dumps({"queue": there}))
     # Given a server whose standby nobody waits for, When a node starts, Then it says so, once
     async with node(tmp_path, config):
@@ -40,7 +28,7 @@ async def test_a_start_says_once_what_a_promotion_may_lose(
     assert "does not wait for its standbys (1 now" in said and "loses accepted workloads" in said
     assert "not a secret" not in said
     # And of one whose standby is waited for it says what that means
-    await asyncio.to_thread(servers.wait_for_it)
+    await asyncio.to_thread(with_standby.wait_for_it)
     caplog.clear()
     async with node(tmp_path, config):
         pass

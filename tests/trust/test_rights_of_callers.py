@@ -4,11 +4,9 @@ stays so."""
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -33,31 +31,8 @@ from tailrace.sdk.async_client import AsyncClient
 from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.ports.tokens import TokenOrder
 
-GATEWAY = Path(__file__).parents[1] / "integration" / "gateway" / "gateway_process.py"
 ISSUER = "https://id.example.org"
 pytestmark = pytest.mark.trust(point=13)
-
-
-@pytest.fixture
-async def stores(tmp_path: Path) -> AsyncIterator[Any]:
-    spec = importlib.util.spec_from_file_location("gateway_process", GATEWAY)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["gateway_process"] = module
-    spec.loader.exec_module(module)
-    async with module.open_stores(tmp_path) as opened:
-        await opened.control.register([FunctionSpec("add"), FunctionSpec("send_email")])
-        yield opened
-
-
-@pytest.fixture
-async def door(stores: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
-    fleet = Fleet(tmp_path / "fleet", monkeypatch)
-    with fleet.as_(fleet.issue("gateway")):
-        server = stores.gateway(listen="tls:127.0.0.1:0", token_listen="127.0.0.1:0")
-        await server.start()
-    yield Door(fleet=fleet, server=server, stores=stores)
-    await server.stop()
 
 
 async def test_a_token_gives_no_right_that_it_has_not(door: Door) -> None:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from scenes.lone_node import node
-from servers.postgres import LocalPostgres
-
-sys.path.insert(0, str(Path(__file__).parent))
-from standby import WithStandby
+from servers.standby import WithStandby
 
 import tailrace
 from tailrace.assembly.node import Node
@@ -25,13 +21,6 @@ from tailrace.wire.gateway import GatewayClient
 
 #: Seconds within which the old way gave a spool up: two tries, the second of which wrote nothing.
 GIVEN_UP_WITHIN = 5.0
-
-
-@pytest.fixture
-def servers(own_postgres: Callable[..., LocalPostgres]) -> Iterator[WithStandby]:
-    servers = WithStandby(own_postgres)
-    yield servers
-    servers.stop()
 
 
 @asynccontextmanager
@@ -60,11 +49,11 @@ async def emptied(running: Node, within: float) -> None:
             await asyncio.sleep(0.05)
 
 
-async def promoted(servers: WithStandby) -> None:
+async def promoted(with_standby: WithStandby) -> None:
     """Kills the primary, and makes the standby, which is started anew, the primary."""
-    servers.primary.program.kill()
-    await asyncio.to_thread(servers.program.start)
-    await asyncio.to_thread(servers.promote)
+    with_standby.primary.program.kill()
+    await asyncio.to_thread(with_standby.program.start)
+    await asyncio.to_thread(with_standby.promote)
 
 
 async def states(client: tailrace.AsyncClient, handles: Sequence[tailrace.AsyncHandle]) -> list[str]:
@@ -74,54 +63,54 @@ async def states(client: tailrace.AsyncClient, handles: Sequence[tailrace.AsyncH
 
 @pytest.mark.trust(point=4)
 async def test_what_was_accepted_while_the_synchronous_standby_was_away_is_there_after_its_promotion(
-    servers: WithStandby, tmp_path: Path
+    with_standby: WithStandby, tmp_path: Path
 ) -> None:
     async with (
-        node_on(servers.either, tmp_path) as running,
+        node_on(with_standby.either, tmp_path) as running,
         tailrace.AsyncClient(running.addresses["gateway"]) as client,
     ):
         # Given a primary that confirms nothing without its standby, which is away
         first = await client.submit("work")
-        await asyncio.to_thread(servers.wait_for_it)
-        servers.program.kill()
+        await asyncio.to_thread(with_standby.wait_for_it)
+        with_standby.program.kill()
         # When workloads are accepted, and the primary dies after a while
         handles = [first, *await client.submit_many(tailrace.Call("work", number=number) for number in range(60))]
         with contextlib.suppress(TimeoutError):
             await emptied(running, GIVEN_UP_WITHIN)
-        await promoted(servers)
+        await promoted(with_standby)
         # Then every one of them is known where the standby is the primary now
         await emptied(running, 30)
         assert await states(client, handles) == ["new"] * 61
-    with psycopg.connect(servers.address) as connection:
+    with psycopg.connect(with_standby.address) as connection:
         assert connection.execute("SELECT count(*) FROM tailrace.tasks").fetchone() == (61,)
 
 
 @pytest.mark.trust(point=4)
 async def test_a_wait_for_the_standby_that_an_operator_cuts_off_confirms_nothing(
-    servers: WithStandby, tmp_path: Path
+    with_standby: WithStandby, tmp_path: Path
 ) -> None:
     async with (
-        node_on(servers.either, tmp_path) as running,
+        node_on(with_standby.either, tmp_path) as running,
         tailrace.AsyncClient(running.addresses["gateway"]) as client,
     ):
         # Given a primary that waits for a standby that is away
         first = await client.submit("work")
-        await asyncio.to_thread(servers.wait_for_it)
-        servers.program.kill()
+        await asyncio.to_thread(with_standby.wait_for_it)
+        with_standby.program.kill()
         # When an operator cuts off whatever waits for it, while workloads are submitted
-        cutting = asyncio.create_task(cut_off_waits(servers))
+        cutting = asyncio.create_task(cut_off_waits(with_standby))
         handles = [first, *[await client.submit("work", number=number) for number in range(5)]]
         await asyncio.sleep(1)
         cutting.cancel()
-        await promoted(servers)
+        await promoted(with_standby)
         # Then what was accepted is known after the promotion
         await emptied(running, 30)
         assert await states(client, handles) == ["new"] * 6
 
 
-async def cut_off_waits(servers: WithStandby) -> None:
+async def cut_off_waits(with_standby: WithStandby) -> None:
     """Cuts off waits for the standby, again and again."""
-    async with await psycopg.AsyncConnection.connect(servers.primary.address, autocommit=True) as connection:
+    async with await psycopg.AsyncConnection.connect(with_standby.primary.address, autocommit=True) as connection:
         while True:
             await connection.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
             await asyncio.sleep(0.02)
@@ -129,19 +118,19 @@ async def cut_off_waits(servers: WithStandby) -> None:
 
 @pytest.mark.trust(point=4)
 async def test_a_cancellation_that_was_not_answered_is_confirmed_when_the_standby_has_it(
-    servers: WithStandby, tmp_path: Path
+    with_standby: WithStandby, tmp_path: Path
 ) -> None:
     async with (
-        node_on(servers.either, tmp_path) as running,
+        node_on(with_standby.either, tmp_path) as running,
         tailrace.AsyncClient(running.addresses["gateway"]) as client,
     ):
         # Given a workload that waits, and a standby that is away
         handle = await client.submit("work")
-        await asyncio.to_thread(servers.wait_for_it)
-        servers.program.kill()
+        await asyncio.to_thread(with_standby.wait_for_it)
+        with_standby.program.kill()
         # When it is cancelled, once more after the first call was not answered
         answers = [await confirmed(handle.cancel) for _ in range(3)]
-        await promoted(servers)
+        await promoted(with_standby)
         # Then it was not said to be cancelled while the standby did not know of it
         assert (True in answers) == (await states(client, [handle]) == ["cancelled"])
 

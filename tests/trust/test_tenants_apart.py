@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import importlib.util
-import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from scenes.fleet import Fleet
+from scenes.gateway_process import open_stores
 from scenes.spool_door import SpoolDoor
 from scenes.token_door import Door
 
@@ -23,43 +19,11 @@ from tailrace.assembly.platform import Platform
 from tailrace.model.errors import Conflict, Overloaded
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.sdk.async_client import AsyncClient
-from tailrace.stores.config import StoresConfig
 from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.v1 import gateway_pb2 as pb
 
-GATEWAY = Path(__file__).parents[1] / "integration" / "gateway" / "gateway_process.py"
 TENANTS = ("acme", "beta")
 pytestmark = pytest.mark.trust(point=12)
-
-
-@asynccontextmanager
-async def opened(folder: Path, **config: Any) -> AsyncIterator[Any]:
-    """Opens stores whose queue has this configuration."""
-    spec = importlib.util.spec_from_file_location("gateway_process", GATEWAY)
-    assert spec is not None and spec.loader is not None
-    module: Any = importlib.util.module_from_spec(spec)
-    sys.modules["gateway_process"] = module
-    spec.loader.exec_module(module)
-    module.SqliteQueue = partial(module.SqliteQueue, config=StoresConfig(**config))
-    async with module.open_stores(folder) as stores:
-        await stores.control.register([FunctionSpec("add")])
-        yield stores
-
-
-@pytest.fixture
-async def stores(tmp_path: Path) -> AsyncIterator[Any]:
-    async with opened(tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-async def door(stores: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
-    fleet = Fleet(tmp_path / "fleet", monkeypatch)
-    with fleet.as_(fleet.issue("gateway")):
-        server = stores.gateway(listen="tls:127.0.0.1:0", token_listen="127.0.0.1:0")
-        await server.start()
-    yield Door(fleet=fleet, server=server, stores=stores)
-    await server.stop()
 
 
 async def secrets_of(door: Door) -> dict[str, str]:
@@ -134,7 +98,8 @@ async def test_a_dedupe_key_swallows_nothing_while_the_store_is_away_either(stor
 
 @pytest.fixture
 async def small_stores(tmp_path: Path) -> AsyncIterator[Any]:
-    async with opened(tmp_path, max_waiting=400) as found:
+    async with open_stores(tmp_path, max_waiting=400) as found:
+        await found.control.register([FunctionSpec("add")])
         yield found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -10,36 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenes.fleet import Fleet
+from scenes import gateway_process as scene
 from scenes.spool_door import Opened, SpoolDoor
-from scenes.token_door import Door
+from scenes.token_door import door, stores
 
 from tailrace.gateway.rules import spool
 from tailrace.gateway.server import GatewayServer
 from tailrace.model.backoff import Pauses
-from tailrace.model.function_spec import FunctionSpec
 from tailrace.sdk.async_client import AsyncClient
 from tailrace.wire.gateway import GatewayClient
 
-PROCESS = Path(__file__).parent / "gateway_process.py"
+__all__ = ["door", "stores"]
 
 
 @pytest.fixture(scope="session")
 def open_stores() -> Callable[[Path], Any]:
     """Opens the embedded stores in a folder: an async context manager."""
-    spec = importlib.util.spec_from_file_location("gateway_process", PROCESS)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["gateway_process"] = module
-    spec.loader.exec_module(module)
-    return module.open_stores  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-async def stores(tmp_path: Path, open_stores: Callable[[Path], Any]) -> AsyncIterator[Any]:
-    async with open_stores(tmp_path) as opened:
-        await opened.control.register([FunctionSpec("add"), FunctionSpec("send_email")])
-        yield opened
+    return scene.open_stores
 
 
 @pytest.fixture
@@ -48,16 +34,6 @@ async def gateway(stores: Any) -> AsyncIterator[GatewayServer]:
     await running.start()
     yield running
     await running.stop()
-
-
-@pytest.fixture
-async def door(stores: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
-    fleet = Fleet(tmp_path / "fleet", monkeypatch)
-    with fleet.as_(fleet.issue("gateway")):
-        server = stores.gateway(listen="tls:127.0.0.1:0", token_listen="127.0.0.1:0")
-        await server.start()
-    yield Door(fleet=fleet, server=server, stores=stores)
-    await server.stop()
 
 
 @pytest.fixture
@@ -97,7 +73,7 @@ class GatewayProcess:
 
     def start(self) -> None:
         port = self.address.rpartition(":")[2] or "0"
-        command = [sys.executable, str(PROCESS), str(self.folder), port]
+        command = [sys.executable, str(scene.__file__), str(self.folder), port]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.address = self._process.stdout.readline().strip()

@@ -9,7 +9,7 @@ import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import gateway_stores
-from tailrace.assembly.usage_reports import Reporting, TellingUsage
+from tailrace.assembly.reports import Reporting, TellingUsage
 from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.server import GatewayServer

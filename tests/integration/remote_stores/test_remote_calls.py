@@ -10,7 +10,6 @@ import pytest
 
 from tailrace.model.errors import InvalidRequest
 from tailrace.stores.log.log import Record
-from tailrace.stores.protocols import PROTOCOLS
 from tailrace.stores.remote import (
     RemoteCheckpoints,
     RemoteControl,
@@ -26,6 +25,7 @@ from tailrace.stores.remote import (
     RemoteSegments,
     RemoteTroubles,
 )
+from tailrace.stores.server import PROTOCOLS
 from tailrace.wire.channel import dial
 from tailrace.wire.stores import methods
 from tailrace.wire.v1 import stores_pb2 as pb

@@ -54,7 +54,7 @@ def test_what_was_looked_for_is_followed_when_it_turns_up_and_kept_while_it_answ
 ) -> None:
     monkeypatch.setattr(looked_for, "LOOK_AGAIN", 0.0)
     answering: set[str] = set()
-    monkeypatch.setattr(looked_for, "_answers", lambda address: address in answering)
+    monkeypatch.setattr(looked_for, "answers", lambda address: address in answering)
     run_dir = RunDir(tmp_path / "run")
     run_dir.open()
     # Given nobody there

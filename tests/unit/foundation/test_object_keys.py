@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
-from tailrace.foundation.object_keys import offence
+from tailrace.foundation.objects import offence
 
 KEYS = st.text(st.sampled_from("ab0./ -\t\x1f\x7f\x80"), min_size=1, max_size=8)
 

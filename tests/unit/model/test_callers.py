@@ -7,7 +7,7 @@ import pytest
 from tailrace.model import role_calls, token_calls
 from tailrace.model.caller import ROLES, Caller, caller_of
 from tailrace.model.errors import InvalidRequest
-from tailrace.stores.protocols import PROTOCOLS
+from tailrace.stores.server import PROTOCOLS
 from tailrace.wire.operators import PORTS
 from tailrace.wire.stores import methods
 from tailrace.wire.v1 import delay_pb2, gateway_pb2, scheduler_pb2

@@ -15,7 +15,7 @@ from tailrace.stores.config import StoresConfig
 from tailrace.stores.control.control import Gate
 from tailrace.stores.node_id import node_id, same_node
 from tailrace.stores.ownership.sqlite import SqliteOwnership
-from tailrace.stores.protocols import PROTOCOLS
+from tailrace.stores.server import PROTOCOLS
 
 
 def test_the_usual_engine_is_the_embedded_one(tmp_path: Path) -> None:

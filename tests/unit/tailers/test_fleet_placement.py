@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tailrace.model.member import FleetMember, tailers_to_text
 from tailrace.model.overview import TailerOverview
-from tailrace.tailers.other_processes import OtherProcesses
+from tailrace.tailers.membership import OtherProcesses
 from tailrace.tailers.rules.fleet_placement import SETTLED, StandingMember, better_places
 
 NAMES = [f"orders-{n}" for n in range(400)]

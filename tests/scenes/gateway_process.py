@@ -10,11 +10,13 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.environment import ALONE, NOTHING_DECLARED, DeclaredFiles, GatewayStores, Neighbours
 from tailrace.gateway.server import GatewayServer
 from tailrace.model.function_spec import FunctionSpec
+from tailrace.stores.config import StoresConfig
 from tailrace.stores.control import sqlite as control_sqlite
 from tailrace.stores.control.sqlite import SqliteControl
 from tailrace.stores.dead_letters import sqlite as dead_letters_sqlite
@@ -39,7 +41,8 @@ class Stores(GatewayStores):
 
 
 @contextlib.asynccontextmanager
-async def open_stores(folder: Path) -> AsyncIterator[Stores]:
+async def open_stores(folder: Path, **config: Any) -> AsyncIterator[Stores]:
+    """Opens stores in a folder; `config` of the queue's."""
     async with contextlib.AsyncExitStack() as files:
 
         async def opened(name: str, schema: str) -> SqliteFile:
@@ -48,7 +51,7 @@ async def open_stores(folder: Path) -> AsyncIterator[Stores]:
             files.push_async_callback(file.close)
             return file
 
-        queue = SqliteQueue(await opened("queue", queue_sqlite.SCHEMA))
+        queue = SqliteQueue(await opened("queue", queue_sqlite.SCHEMA), StoresConfig(**config))
         await queue.open()
         yield Stores(
             queue,

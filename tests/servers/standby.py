@@ -6,14 +6,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
+import pytest
+
 from servers.packages import searched
 from servers.postgres import PASSWORD, PROGRAMS, USER, LocalPostgres
 from servers.program import Program
-
 from tailrace.bench.process import free_ports
 
 #: The standby's name, as the primary knows it.
@@ -78,3 +79,11 @@ class WithStandby:
                 return True
         except psycopg.OperationalError:
             return False
+
+
+@pytest.fixture
+def with_standby(own_postgres: Callable[..., LocalPostgres]) -> Iterator[WithStandby]:
+    """A primary and its standby, for one test alone."""
+    servers = WithStandby(own_postgres)
+    yield servers
+    servers.stop()
