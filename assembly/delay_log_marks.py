@@ -1,8 +1,9 @@
 """Forgets checkpoints of the delay service that are not of its present log, before anything reads by them.
 
-They are positions. In another log, or in one that lost its end, items that are parked next get positions below them:
-they would be taken for moved on or done, never be read, and be trimmed. Without checkpoints a log is read from its
-start: items that were done already and not trimmed come once more, and the ledger starts none of them.
+They are positions. In another log, in a stream that was made again, or in one that lost its end, items that are parked
+next get positions below them: they would be taken for moved on or done, never be read, and be trimmed. Without
+checkpoints a log is read from its start: items that were done already and not trimmed come once more, and the ledger
+starts none of them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from typing import Any
 
 from ..delay_service.leadership import SOURCE
 from ..model.errors import StaleFence, Unavailable
+from ..model.life import Life
 from ..model.parked import due_function, due_stream
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
+from ..stores.checkpoints.lives import NOTES, Lives
 from ..stores.engines import EMBEDDED
 from ..stores.log.log import Log
 from ..stores.ownership.ownership import Ownership
@@ -46,7 +49,7 @@ async def forget_marks_of_another_log(
             starts: dict[str, int] = {}
             with contextlib.suppress(Unavailable, TimeoutError):  # another one is forgotten all the same
                 starts = await _starts(log)
-            for source in (SOURCE, DUE):
+            for source in (SOURCE, DUE, NOTES + SOURCE):
                 await checkpoints.forget(source)
             await _begin(checkpoints, ownership, starts)
             await _note(checkpoints, log_name(choice))
@@ -67,7 +70,7 @@ def log_name(choice: Mapping[str, Any]) -> str:
 
 
 async def _why(checkpoints: Checkpoints, log: Log, name: str) -> str:
-    """The reason why the checkpoints are not of this log; empty: they are."""
+    """The reason why the checkpoints are not of this log; empty: they are. Then the lives of its streams are noted."""
     noted = next(iter(await checkpoints.load(DELAY_LOG_NOTE)), "")
     if noted != name:
         return f"they are of {noted or 'delay.db, or an earlier version'}, and it is {name or 'delay.db'} (`delay_log`)"
@@ -80,6 +83,16 @@ async def _why(checkpoints: Checkpoints, log: Log, name: str) -> str:
         end = found[0].end if 0 in found else 0
         if end < position:
             return f"that of {stream} is {position}, and the stream ends at {end}"
+    if not name:  # nobody else writes this file: nothing was appended since it was begun anew
+        return ""
+    async with asyncio.timeout(PATIENCE):
+        signs = dict(zip(marks, await asyncio.gather(*[log.life(stream) for stream in marks]), strict=True))
+    lives = Lives(checkpoints, SOURCE)
+    await lives.load()
+    if others := [stream for stream, sign in signs.items() if lives.life(stream).is_another(sign)]:
+        return f"{others[0]} was deleted and made again"
+    for stream, sign in signs.items():
+        await lives.meet(stream, Life(sign), stream)
     return ""
 
 

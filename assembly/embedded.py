@@ -319,7 +319,7 @@ class EmbeddedStores:
 
     async def _sweep_log(self) -> None:
         readers = LogReaders(self.checkpoints)
-        while await self.log.sweep(await readers.readers()):  # noqa: ASYNC110 - a pause between steps, no event
+        while await self.log.sweep(await readers.readers(await self.log.life(""))):  # noqa: ASYNC110 - a pause between steps, no event
             await asyncio.sleep(0.05)
 
     async def _note(self, *, last: bool = False) -> None:

@@ -37,6 +37,11 @@ class Life(NamedTuple):
         """Whether what has this sign is another one than the one that is noted."""
         return bool(self.id and id and self.id != id)
 
+    def plain(self, partition: str) -> str:
+        """The name that a partition of this life would have in the first one; empty: it is of another life."""
+        plain, _, life = partition.partition(MARK)
+        return plain if life == self.name else ""
+
     def next(self, now: Life, choice: str) -> Life:
         """The note of `now`, the next one of this name, which is begun as somebody chose. Lives are counted, unless it
         brings a name of its own."""

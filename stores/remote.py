@@ -89,6 +89,7 @@ class RemoteLog(StoreClient):
     wait = remote(Log.wait)
     trim = remote(Log.trim)
     streams = remote(Log.streams)
+    life = remote(Log.life)
 
 
 class RemoteCheckpoints(StoreClient):

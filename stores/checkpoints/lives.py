@@ -78,10 +78,10 @@ class Lives:
             await self.note(name, known._replace(id=now.id, place=now.place))
         return self.life(name)
 
-    async def another(self, name: str, now: Life, words: str) -> Life:
+    async def another(self, name: str, now: Life, words: str, how: str = "") -> Life:
         """Follows the tailer's choice for a name that another one bears now, as `words` say. Raises PositionsGone where
-        that is to stop; else notes its life, and returns it."""
-        self.follow(f"{words} (now {now.id}, before {self.life(name).id})" if now.id else words)
+        that is to stop (`how`: see `follow`); else notes its life, and returns it."""
+        self.follow(f"{words} (now {now.id}, before {self.life(name).id})" if now.id else words, how)
         await self.note(name, self.life(name).next(now, self._choice))
         return self.life(name)
 

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from pydantic import Field
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
-from ...model.errors import InvalidPayload, InvalidRequest, NotConnected, Unavailable
-from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Reader, TopicAdmin, Writer, partitions_of
+from ...model.errors import InvalidPayload, InvalidRequest, NotConnected, PositionsGone, Unavailable
+from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Reader, Topic, TopicAdmin, Writer
 from ..kafka.client_thread import BatchedCalls, KafkaThread
 from ..kafka.clients import client_of
 from ..kafka.errors import unavailable
@@ -76,6 +76,8 @@ class KafkaLog:
             ANY_TIME: str((1 << 63) - 1),
         }
         self._counts: dict[str, int] = {}
+        self._ids: dict[str, str] = {}  # of topics as they were seen first
+        self._made_again: set[str] = set()
         self._writing: KafkaThread[Writer] = KafkaThread("append", lambda: client.writer(options), self._explain)
         self._reading: KafkaThread[Reader] = KafkaThread("read", lambda: client.reader(options), self._explain)
         self._looking: KafkaThread[TopicAdmin] = KafkaThread("look", lambda: client.topic_admin(options), self._explain)
@@ -155,6 +157,7 @@ class KafkaLog:
     async def read(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records:
         if limit < 1 or partition >= await self._count(stream, partition + 1):
             return Records([], [], [], [], [])
+        self._refuse_another(stream)
         place = topic_of(self._prefix, stream), partition
         found = await self._reads.ask(Fetch(place, position, limit, max_bytes))
         found.now = self._clock.wall()
@@ -190,6 +193,7 @@ class KafkaLog:
 
     async def trim(self, stream: str, partition: int, before: int) -> None:
         if 0 <= partition < await self._count(stream, partition + 1):
+            self._refuse_another(stream)
             place = (topic_of(self._prefix, stream), partition)
             await self._looking.call(lambda admin: admin.trim(place, before))
             await self._reading.call(lambda reader: reader.trimmed(place, before))
@@ -199,22 +203,41 @@ class KafkaLog:
         topics = await self._looking.call(lambda admin: admin.topics())
         return sorted(name for topic in topics if (name := stream_of(self._prefix, topic)) is not None)
 
+    async def life(self, stream: str) -> str:
+        await self._ready()
+        found = await self._described([stream])
+        return found[stream].id if stream in found else ""
+
+    async def _described(self, streams: Sequence[str]) -> dict[str, Topic]:
+        """The topics of these streams. Of one that was made again since it was seen first nothing is read any more."""
+        names = {topic_of(self._prefix, stream): stream for stream in streams}
+        there = await self._looking.call(lambda admin: admin.described([*names]))
+        found = {names[topic]: about for topic, about in there.items()}
+        self._made_again |= {each for each, about in found.items() if self._ids.setdefault(each, about.id) != about.id}
+        return found
+
+    def _refuse_another(self, stream: str) -> None:
+        if stream in self._made_again:
+            raise PositionsGone(
+                f"{self._where}: the topic {topic_of(self._prefix, stream)!r} was deleted and made again while it was "
+                "used: what rested in it is gone. Start this process again: it reads the new one from its start"
+            )
+
     async def _count(self, stream: str, enough: int = 1, *, fresh: bool = False) -> int:
         """The number of partitions of a stream; the cluster is asked when fewer than `enough` are known, or `fresh`."""
         await self._ready()
         known = self._counts.get(stream, 0)
         if fresh or known < enough:
-            topic = topic_of(self._prefix, stream)
-            known = (await self._looking.call(lambda admin: partitions_of(admin, [topic]))).get(topic, 0)
-            self._counts[stream] = known
+            found = (await self._described([stream])).get(stream)
+            known = self._counts[stream] = 0 if found is None else found.partitions
         return known
 
     async def _ends(self, streams: Sequence[str], discover: bool) -> Ends:
         await self._ready()
         names = {topic_of(self._prefix, stream): stream for stream in streams}
         if discover:
-            found = await self._looking.call(lambda admin: partitions_of(admin, list(names)))
-            self._counts.update({names[topic]: count for topic, count in found.items()})
+            found = await self._described(streams)
+            self._counts.update({stream: topic.partitions for stream, topic in found.items()})
         places = [(topic, n) for topic, stream in names.items() for n in range(self._counts.get(stream, 0))]
         ends: Ends = {}
         for (topic, partition), end in (await self._looking.call(lambda admin: admin.ends(places))).items():

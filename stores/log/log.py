@@ -72,6 +72,10 @@ class Log(Protocol):
     async def streams(self) -> list[str]:
         """The names of all streams, sorted."""
 
+    async def life(self, stream: str) -> str:
+        """The sign of a stream: one that is deleted and made again, or is in another log, has another sign. Empty for
+        an unknown stream, and where the log does not tell."""
+
 
 async def append_to_each(log: Log, grouped: Mapping[str, Sequence[Record]]) -> list[BaseException | None]:
     """Appends to partition 0 of each of these streams, all in one write where the log can. Returns the error of each,

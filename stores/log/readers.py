@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ..checkpoints.checkpoints import Checkpoints, Mark
+from ..checkpoints.lives import Lives
 
 #: The source of the notes, which no tailer can be named, and its epoch: nobody owns it.
 NOTES: Final = "readers of the log/"
@@ -67,12 +68,17 @@ class LogReaders:
             await self._checkpoints.open(NOTES, _EPOCH)
             await self._checkpoints.commit(NOTES, _EPOCH, marks)
 
-    async def readers(self) -> list[KnownTailer]:
-        """The known tailers, and how far each is."""
+    async def readers(self, life: str = "") -> list[KnownTailer]:
+        """The known tailers, and how far each is in the log that has the sign `life`: nowhere, where it has read
+        another one of the same name."""
         found = []
         for tailer, stream in (await self.known()).items():
-            marks = await self._checkpoints.load(tailer)
-            found.append(KnownTailer(tailer, stream, {int(name): mark.position for name, mark in marks.items()}))
+            lives = Lives(self._checkpoints, tailer)
+            await lives.load()
+            noted = lives.life(stream)
+            marks = {} if noted.is_another(life) else await self._checkpoints.load(tailer)
+            settled = {int(plain): mark.position for name, mark in marks.items() if (plain := noted.plain(name))}
+            found.append(KnownTailer(tailer, stream, settled))
         return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from ..redis.trust import refuse_sentinel, refuse_unwritten
 from .batch import Batch, decode, rows, take
 from .engines import LogEngine
 from .log import Bounds, Record, Records
-from .redis_scripts import APPEND, CREATE, READ, TRIM
+from .redis_scripts import APPEND, CREATE, LIFE, READ, TRIM
 
 #: Most partitions of a stream.
 MAX_PARTITIONS = 1024
@@ -177,6 +178,11 @@ class RedisLog:
     async def streams(self) -> list[str]:
         await self._ready()
         return sorted(name.decode() for name in await self._server.call("HKEYS", self._catalogue))
+
+    async def life(self, stream: str) -> str:
+        await self._ready()
+        found: bytes = await self._server.run(LIFE, [self._keys(stream, 0)[1]], secrets.token_hex(8))
+        return found.decode()
 
 
 _PROFILES = {

@@ -73,6 +73,13 @@ end
 return redis.call('XTRIM', KEYS[1], 'MINID', '~', keep, 'LIMIT', ARGV[2])
 """)
 
+#: KEYS: bounds. ARGV: a sign for a partition that has none yet. Answers its sign; empty: nothing was appended yet.
+LIFE = Script("""
+if redis.call('EXISTS', KEYS[1]) == 0 then return '' end
+redis.call('HSETNX', KEYS[1], 'life', ARGV[1])
+return redis.call('HGET', KEYS[1], 'life')
+""")
+
 #: KEYS: the catalogue, a hash of streams. ARGV: stream, partitions. Raises the number, never lowers it.
 CREATE = Script("""
 local now = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')

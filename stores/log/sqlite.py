@@ -18,6 +18,7 @@ from ...model.errors import InvalidRequest
 from ...model.reopening import Trouble
 from ..sqlite.file import SqliteFile
 from ..sqlite.identity import SCHEMA as IDENTITY
+from ..sqlite.identity import identity
 from ..sqlite.insert import insert
 from ..trusted_time import TrustedTime
 from .batch import Batch, BatchRow, decode, rows, take
@@ -378,6 +379,9 @@ class SqliteLog:
 
     async def streams(self) -> list[str]:
         return sorted(self._partitions)
+
+    async def life(self, stream: str) -> str:
+        return (await self._file.read(identity)).store  # streams are never deleted, only files are
 
     async def sweep(self, readers: Sequence[KnownTailer] = ()) -> int:
         """Trims records that are past the retention, and where the log is nearly full the oldest ones: some of each

@@ -8,9 +8,11 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...model.errors import ConfigError
+from ...model.errors import InvalidRequest
+from ...model.life import Life, OnRecreated, named
 from ...model.replay import tailer_of
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
+from ...stores.checkpoints.lives import Lives
 from ...stores.log.log import Log, Records
 from ...stores.log.readers import LogReaders
 from ..registry import Environment
@@ -18,11 +20,17 @@ from .wait_or_closed import wait_or_closed
 
 
 class LogOptions(BaseModel):
-    """Options of a log source. `stream` names the stream, which may be created later."""
+    """Options of a log source.
+
+    stream        the name of the stream, which may be created later
+    on_recreated  a log that is another one than the one that was read (its file was begun anew), or that lost records
+                  which were read: stop: the tailer stops and says so; from_start: what is there now is read
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     stream: str = Field(min_length=1, max_length=400)
+    on_recreated: OnRecreated = "stop"
 
 
 #: Positions so near to each other are read again together: a log reads whole batches anyway.
@@ -30,13 +38,23 @@ NEAR = 256
 
 
 class LogSource:
-    """Implements `sdk.source.StreamSource` over `stores.log.log.Log`. Partitions are named by their number. `note`
-    makes the tailer known to the log, so that nothing goes which it has not settled."""
+    """Implements `sdk.source.StreamSource` over `stores.log.log.Log`. Partitions are named by their number, and in a
+    further life of the log by that, too. `note` makes the tailer known to the log, so that nothing goes which it has
+    not settled; `lives` tells logs of one name apart."""
 
     capabilities = Capabilities(delays=False, timed=True, replays=True)
 
-    def __init__(self, log: Log, stream: str, note: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        stream: str,
+        note: Callable[[], Awaitable[None]] | None = None,
+        lives: Lives | None = None,
+    ) -> None:
         self._log = log
+        self._lives = lives
+        self._life = Life()
+        self._through: dict[int, int] = {}  # partitions that begin behind what a former life has had
         self._note = note
         self._stream = stream
         self._next: dict[int, int] = {}  # each partition's next position
@@ -53,12 +71,43 @@ class LogSource:
             return
         if self._note is not None:
             await self._note()
+        if self._lives is not None:
+            await self._meet(self._lives, positions)
         self._closed.clear()
-        self._next = {int(name): position for name, position in positions.items()}
+        self._next = self._of_this_life(positions)
         self._lost.clear()
+        self._through.clear()
         await self._discover()
-        for number in self._next.keys() - (await self._log.bounds(self._stream)).keys():
-            self._refuse_another_log(number, 0)
+
+    def _of_this_life(self, positions: Mapping[str, int]) -> dict[int, int]:
+        return {int(plain): position for name, position in positions.items() if (plain := self._life.plain(name))}
+
+    def _name(self, number: int) -> str:
+        return named(str(number), self._life.name)
+
+    async def _meet(self, lives: Lives, positions: Mapping[str, int]) -> None:
+        """Finds which life of the log this is. Raises PositionsGone for another one than the one that was read, and for
+        one that ends before what was read of it, where the tailer is to stop then: what is appended there gets
+        positions that the checkpoint has passed, and would never run."""
+        await lives.load()
+        try:
+            now = Life(await self._log.life(self._stream))
+        except InvalidRequest:  # a store server of the version before knows no such call
+            now = Life()
+        why = "its log was begun anew, or another one is in its place"
+        self._life = await lives.meet(self._stream, now, f"the stream {self._stream!r}", why)
+        bounds = await self._log.bounds(self._stream)
+        ends = {number: bounds[number].end if number in bounds else 0 for number in self._of_this_life(positions)}
+        for number, position in self._of_this_life(positions).items():
+            if position > ends[number]:
+                self._life = await lives.another(
+                    self._stream,
+                    now._replace(starts={each: min(end, positions[self._name(each)]) for each, end in ends.items()}),
+                    f"the stream {self._stream!r}, partition {number}, ends at position {ends[number]}, and was read "
+                    f"up to {position}: its log lost its end, or was put back",
+                    '"on_recreated: from_start" reads all that comes from there on',
+                )
+                break
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
         if self._closed.is_set():
@@ -73,6 +122,10 @@ class LogSource:
         batch = StreamBatch(partition, [], [], [], [], [])
         wanted = sorted(positions)
         start = 0
+        number = self._life.plain(partition)
+        if not number:  # of a log that is there no more
+            batch.lost = [(position, position) for position in wanted]
+            return batch
         while start < len(wanted):
             stop = start + 1
             while stop < len(wanted) and wanted[stop] - wanted[stop - 1] < NEAR:
@@ -80,7 +133,7 @@ class LogSource:
             few = set(wanted[start:stop])
             position, last = wanted[start], wanted[stop - 1]
             while position <= last:
-                records = await self._log.read(self._stream, int(partition), position, last + 1 - position, 1 << 24)
+                records = await self._log.read(self._stream, int(number), position, last + 1 - position, 1 << 24)
                 if not records.positions or records.positions[0] > last:
                     break
                 _append(batch, records, [i for i, at in enumerate(records.positions) if at in few])
@@ -88,14 +141,17 @@ class LogSource:
             start = stop
         missing = sorted(set(wanted).difference(batch.positions))
         if missing:
-            bounds = (await self._log.bounds(self._stream)).get(int(partition))
+            bounds = (await self._log.bounds(self._stream)).get(int(number))
             start = bounds.start if bounds is not None and self.keeps else 0
             batch.lost = [(position, position) for position in missing if position < start]
             batch.absent = [position for position in missing if position >= start]
         return batch
 
     async def ends(self) -> dict[str, int]:
-        return {str(number): bounds.end for number, bounds in (await self._log.bounds(self._stream)).items()}
+        if self._lives is not None and self._closed.is_set():  # not open: nobody looked which life this is
+            await self._lives.load()
+            self._life = self._lives.life(self._stream)
+        return {self._name(number): each.end for number, each in (await self._log.bounds(self._stream)).items()}
 
     async def close(self) -> None:
         self._closed.set()
@@ -103,21 +159,10 @@ class LogSource:
     async def _discover(self) -> None:
         """Takes in new partitions, from their start; a position that was trimmed away moves to the start."""
         for number, bounds in (await self._log.bounds(self._stream)).items():
-            if self._next.setdefault(number, bounds.start) < bounds.start:
+            if number not in self._next and (first := self._life.starts.get(number, 0)) > bounds.start:
+                self._next[number] = self._through[number] = first
+            elif self._next.setdefault(number, bounds.start) < bounds.start:
                 self._passed_over(number, bounds.start)
-            self._refuse_another_log(number, bounds.end)
-
-    def _refuse_another_log(self, number: int, end: int) -> None:
-        """Raises ConfigError where the log ends before what was read of it: it was begun anew, or lost its end. What is
-        appended next would get positions that the checkpoint has passed, and never run."""
-        position = self._next[number]
-        if self.keeps and position > end:
-            self._closed.set()
-            raise ConfigError(
-                f"the stream {self._stream!r}, partition {number}, ends at position {end}, and was read up to "
-                f"{position}: this log is another one (its file was begun anew, or put back). Put the former one back; "
-                "or, to read this one from its start, give the tailer another `name`"
-            )
 
     def _passed_over(self, number: int, start: int) -> None:
         """Notes that the records below `start` were gone before they were read."""
@@ -139,22 +184,22 @@ class LogSource:
             if records.positions and records.positions[0] > self._next[number]:
                 self._passed_over(number, records.positions[0])
             lost = [self._lost.pop(number)] if number in self._lost and self.keeps else []
+            through = self._through.pop(number, 0)
+            if lost or through:
+                batches.append(StreamBatch(self._name(number), [], [], [], [], [], lost=lost, through=through))
             if not records.positions:
-                if lost:
-                    batches.append(StreamBatch(str(number), [], [], [], [], [], lost=lost))
                 continue
             self._next[number] = records.positions[-1] + 1
             limit -= len(records.positions)
             max_bytes -= sum(map(len, records.payloads))
             batches.append(
                 StreamBatch(
-                    str(number),
+                    self._name(number),
                     records.positions,
                     records.times,
                     records.keys,
                     records.headers,
                     records.payloads,
-                    lost=lost,
                 )
             )
         return batches
@@ -176,9 +221,11 @@ def _append(batch: StreamBatch, records: Records, indexes: Sequence[int]) -> Non
 
 def build(options: LogOptions, environment: Environment) -> LogSource:
     """The source over one stream of this process's log. A replay keeps nothing there."""
-    tailer = environment.tailer
-    known = partial(LogReaders(environment.checkpoints).note, tailer, options.stream)
-    return LogSource(environment.log, options.stream, known if tailer and not tailer_of(tailer) else None)
+    tailer, checkpoints = environment.tailer, environment.checkpoints
+    if not tailer or tailer_of(tailer):
+        return LogSource(environment.log, options.stream)
+    known = partial(LogReaders(checkpoints).note, tailer, options.stream)
+    return LogSource(environment.log, options.stream, known, Lives(checkpoints, tailer, options.on_recreated))
 
 
 KIND = SourceKind(

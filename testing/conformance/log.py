@@ -57,6 +57,15 @@ class LogLaws(StoreLaws[Log]):
     """Laws of logs: positions are dense, order is kept, reads return what was appended, and the head can be
     forgotten."""
 
+    async def test_a_stream_keeps_its_sign(self, store: StoreBench[Log]) -> None:
+        await store.engine.append("s", 0, numbered(3))
+        sign = await store.engine.life("s")
+        await store.engine.append("s", 1, numbered(2))
+        await store.engine.trim("s", 0, 3)
+        assert sign and await store.engine.life("s") == sign
+        await store.reopen()
+        assert await store.engine.life("s") == sign
+
     async def test_a_created_stream_is_empty_in_every_partition(self, store: StoreBench[Log]) -> None:
         await store.engine.create("s", 3)
         assert await store.engine.bounds("s") == dict.fromkeys(range(3), Bounds(0, 0))

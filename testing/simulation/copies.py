@@ -22,7 +22,8 @@ from ...tailers.supervisor import DUE
 from .journal import Execution, Journal
 from .sqlite_disk import Disk
 
-_MARKS = "SELECT source, partition, position, ahead FROM checkpoint_marks"
+#: Without the notes of the lives of what is read.
+_MARKS = "SELECT source, partition, position, ahead FROM checkpoint_marks WHERE source NOT LIKE '@lives.%'"
 _BATCHES = "SELECT s.name, b.rowid, b.first, b.count FROM batches AS b JOIN streams AS s ON s.id = b.stream"
 _COLUMNS = "SELECT columns FROM batches WHERE rowid = ?"
 _STARTS = "SELECT s.name, p.start FROM partitions AS p JOIN streams AS s ON s.id = p.stream WHERE p.start > 0"

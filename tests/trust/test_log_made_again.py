@@ -25,13 +25,16 @@ async def note(what: str) -> None:
 """
 
 
-def platform_of(folder: Path, name: str) -> Platform:
+def platform_of(folder: Path, *tailers: str, more: str = "") -> Platform:
+    """A platform with tailers of these names; `more`: another option of their sources."""
     (folder / "noting.py").write_text(FUNCTIONS)
-    (folder / "orders.yaml").write_text(f"name: {name}\nsource: {{kind: log, stream: orders}}\nfunction: note\n")
+    for name in tailers:
+        file = folder / f"{name}.yaml"
+        file.write_text(f"name: {name}\nsource: {{kind: log, stream: orders{more}}}\nfunction: note\n")
     return Platform(
         folder / "data",
         [str(folder / "noting.py")],
-        tailers=[folder / "orders.yaml"],
+        tailers=[folder / f"{name}.yaml" for name in tailers],
         heartbeat=0.5,
         environment={"TAILRACE_TEST_NOTES": str(folder / "notes")},
     )
@@ -57,7 +60,7 @@ async def tailer(platform: Platform, name: str) -> TailerOverview:
 
 
 @pytest.mark.trust(point=2)
-@pytest.mark.long(minutes=0.4)
+@pytest.mark.long(minutes=0.5)
 async def test_a_log_that_was_begun_anew_stops_its_tailer_with_what_to_do(tmp_path: Path) -> None:
     # Given a stream that was read up to its end, and whose log's file is then lost
     platform = platform_of(tmp_path, "orders")
@@ -73,16 +76,31 @@ async def test_a_log_that_was_begun_anew_stops_its_tailer_with_what_to_do(tmp_pa
         await platform.stop()
     (tmp_path / "data" / "log.db").unlink()
     await asyncio.to_thread(commands.tailrace, "store", "begin-anew", "log.db", "--data", str(tmp_path / "data"))
-    # When other records come into the log that is begun anew
+    # When more records than were read come into the log that is begun anew, before the tailer starts again
+    platform = platform_of(tmp_path)
+    try:
+        await platform.start()
+        await appended(platform, "other", 30)
+        await platform.drain(10)
+    finally:
+        await platform.stop()
     platform = platform_of(tmp_path, "orders")
     try:
         await platform.start()
-        await appended(platform, "other", 10)
-        # Then the tailer does not pass them over: it stops, and says why and what to do
+        # Then it does not pass them over: it stops, and says why and what to do
         async with asyncio.timeout(30):
-            while "this log is another one" not in (await tailer(platform, "orders")).why:
+            while (stopped := await tailer(platform, "orders")).state != "failed":
                 await asyncio.sleep(0.05)
-        assert "give the tailer another `name`" in (await tailer(platform, "orders")).why
+        assert "begun anew" in stopped.detail and "on_recreated: from_start" in stopped.detail
+        await platform.drain(10)
+    finally:
+        await platform.stop()
+    # And once its file says so, all of them run
+    platform = platform_of(tmp_path, "orders", more=", on_recreated: from_start")
+    try:
+        await platform.start()
+        await noted(tmp_path, "other", 30)
+        assert (tmp_path / "notes").read_text().split().count("former") == 20
         await platform.drain(10)
     finally:
         await platform.stop()
