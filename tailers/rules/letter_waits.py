@@ -91,7 +91,8 @@ class LetterWaits(Generic[K]):
 
 
 def uncharged(outcome: str, failed: int, crashes: int) -> tuple[int, int]:
-    """The failed attempts and crashes of an item before an `outcome` by which it would die with these numbers."""
+    """The failed attempts and crashes of an item before an `outcome` by which it would die with these numbers. One
+    whose process died keeps one crash at least, so that it runs alone."""
     if outcome == Outcome.LOST.name.lower():
-        return failed, max(0, crashes - 1)
+        return failed, max(1, crashes - 1)
     return max(0, failed - 1), crashes
