@@ -63,7 +63,7 @@ def test_an_item_is_in_one_room_and_no_room_is_empty(steps: list[tuple[str, int,
             assert waits.free(room, item) == expected
             for each in expected:
                 del model[each]
-        assert len(waits) == waits.waiting(0.0) == len(model)
+        assert {item: own for item, (own, _) in waits.items()} == model and waits.waiting(0.0) == len(model)
         assert {*waits.asked()} == {*model.values()}
 
 
