@@ -370,6 +370,9 @@ class StreamCore:
         now = self.seen.monotonic
         for each in those:
             if each.item is not None:
+                before = each.item.history(self.seen.wall)
+                if each.item.ended.crashed and not before.crashes:  # it runs alone from now on
+                    each.partition.troubles[each.position] = before._replace(crashes=1)
                 pause = self.letter_waits.came((each.partition, each.position), room_of(each.item.kind), now)
                 self.holding.hold(each.item.items, each.item.index, now + pause)
 

@@ -314,21 +314,23 @@ class QueueSettlements:
                         reason=f"{each.reason} (it waits for room for its dead letter: `max_dead_letters`)",
                     )
         self._unfit |= letters
-        while len(self._unfit) > UNFIT:
-            gone = self._unfit.pop(next(iter(self._unfit)))
-            log.warning("failed in its job without a dead letter, since there is no room", id=gone.id, why=gone.reason)
+        if gone := [self._unfit.pop(id) for id in list(self._unfit)[UNFIT:]]:
+            known = {"ids": [each.id for each in gone[:3]], "items": len(gone)}
+            log.warning("items failed in their jobs without a dead letter, since there is no room", **known)
 
     async def look_for_room(self) -> None:
         """Has items go on, for ever, when there is room for their letters."""
         await look_for_room(self._environment.dead_letters, self.letter_waits, self._letters_wait, self._go_on)
 
     async def _go_on(self, ids: Sequence[str]) -> None:
+        if ids and self._unfit:
+            over, self._unfit = self._unfit, {}
+            self._letters += over.values()
+            self._dying.batch(0)  # nothing to settle: letters to be written
+            ids = [id for id in ids if id not in over]
         now = self._clock.wall()
-        for id in ids:
-            if (letter := self._unfit.pop(id, None)) is not None:
-                self._letters.append(letter)
-                self._dying.batch(0)  # nothing to settle: a letter to be written
-            elif isinstance(self._source, ReorderingSource):
+        if isinstance(self._source, ReorderingSource):
+            for id in ids:
                 await self._source.put_first(id, now)
 
     async def _gather(self) -> None:

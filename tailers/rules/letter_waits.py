@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from ...model.outcome import Outcome
 
@@ -29,38 +29,34 @@ RoomName = tuple[str, str]
 K = TypeVar("K", bound=Hashable)
 
 
-class LetterWaits(Generic[K]):
-    """Items of one tailer that failed for good and wait, by room.
+class LetterWaits(dict[K, tuple[RoomName, float]]):
+    """Items of one tailer that failed for good and wait: the room of each, and the end of its pause (monotonic).
 
-    Invariant: each item in `_until`, which has the end of its pause (monotonic), is in one room of `_rooms`, and no
-    room is empty.
+    Invariant: `_rooms` has each item in its room, in the order in which they came, and no empty room.
     """
 
-    __slots__ = ("_rooms", "_until")
+    __slots__ = ("_rooms",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._rooms: dict[RoomName, dict[K, None]] = {}
-        self._until: dict[K, tuple[RoomName, float]] = {}
-
-    def __len__(self) -> int:
-        return len(self._until)
 
     def came(self, item: K, room: RoomName, now: float) -> float:
         """Notes at `now`, monotonic, that an item found no room. Returns its pause, seconds."""
         self.over((item,))
-        if len(self._until) >= REMEMBERED:
-            self.over((next(iter(self._until)),))
+        if len(self) >= REMEMBERED:
+            self.over((next(iter(self)),))
         items = self._rooms.setdefault(room, {})
         items[item] = None
         pause = min(LONGEST, max(LEAST, len(items) * PACE))
-        self._until[item] = room, now + pause
+        self[item] = room, now + pause
         return pause
 
     def over(self, items: Collection[K]) -> None:
         """Forgets items that ended otherwise."""
-        for item in items if self._until else ():
-            room, _ = self._until.pop(item, (None, 0.0))
-            if room is not None:
+        for item in items if self else ():
+            if (waits := self.pop(item, None)) is not None:
+                room, _ = waits
                 del self._rooms[room][item]
                 if not self._rooms[room]:
                     del self._rooms[room]
@@ -80,7 +76,7 @@ class LetterWaits(Generic[K]):
 
     def waiting(self, now: float) -> int:
         """Number of items that wait for the end of their pause."""
-        return sum([until > now for _, until in self._until.values()])
+        return sum([until > now for _, until in self.values()])
 
     @property
     def why(self) -> str:
@@ -91,7 +87,8 @@ class LetterWaits(Generic[K]):
 
 
 def uncharged(outcome: str, failed: int, crashes: int) -> tuple[int, int]:
-    """The failed attempts and crashes of an item before an `outcome` by which it would die with these numbers."""
+    """The failed attempts and crashes of an item before an `outcome` by which it would die with these numbers. One
+    whose process died keeps one crash at least, so that it runs alone."""
     if outcome == Outcome.LOST.name.lower():
-        return failed, max(0, crashes - 1)
+        return failed, max(1, crashes - 1)
     return max(0, failed - 1), crashes

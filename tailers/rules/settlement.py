@@ -12,6 +12,8 @@
     held         return now (hand_back.py)     hold until its cell opens           hold until its cell opens
     dropped, expired, cancelled   done         done                                done
 
+A dead letter for which there is no room is none: the item stays in its source (letter_waits.py).
+
 Three counts are kept apart: only running user code spends an attempt, only a process that died adds a crash, and a
 throttle adds neither (laws 6 and 2). Total: every outcome of every family has a settlement.
 """

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.stores.config import StoresConfig
+from tailrace.stores.postgres.migrations import migrate
 from tailrace.stores.postgres.migrations.migrate import bring_up
 from tailrace.stores.postgres.server import PostgresOptions
 from tailrace.stores.state.postgres import PostgresGround, stores_on
@@ -241,3 +242,27 @@ class TestPostgresSegments(OnPostgres, SegmentLaws, kind="segments", steps=segme
 
 class TestPostgresUsage(OnPostgres, UsageLaws, kind="usage", story=usage.stories):
     pass
+
+
+async def test_letters_that_are_there_are_counted_when_their_rooms_are_made(
+    postgres_server: str, postgres_schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a schema of the version before, with letters
+    every = migrate.steps()
+    first = next(index for index, step in enumerate(every) if "rooms_of_dead_letters" in step.name)
+    options = PostgresOptions(url=postgres_server, schema=postgres_schema, connections=2, notify=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "steps", lambda: every[:first])
+        await bring_up(options, plan=False)
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        texts, numbers = "ARRAY['', '']", "ARRAY[1, 1]"
+        kinds = f"ARRAY['f', 'f'], {numbers}, {', '.join([texts] * 4)}, {', '.join([numbers] * 4)}"
+        rest = f"{texts}, {texts}, {texts}, {texts}, {numbers}, {texts}, ARRAY[''::bytea, '']"
+        connection.execute(
+            f"SELECT {postgres_schema}.dead_letters_add(ARRAY['a', 'b'], {texts}, {kinds}, {rest})".encode()
+        )
+        # When the steps are taken
+        await bring_up(options, plan=False)
+        # Then its rooms have them
+        rooms = f"SELECT function, items FROM {postgres_schema}.dead_letter_rooms".encode()
+        assert connection.execute(rooms).fetchall() == [("f", 2)]

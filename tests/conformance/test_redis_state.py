@@ -28,10 +28,10 @@ from tailrace.stores.state.redis import state_on
 from tailrace.stores.state.redis_server import RedisStateOptions, StateServer
 from tailrace.stores.usage.redis import RedisUsage
 from tailrace.testing.clock import ManualClock
-from tailrace.testing.conformance.bench import StoreBench
+from tailrace.testing.conformance.bench import StoreBench, StoreLaws
 from tailrace.testing.conformance.checkpoints import CheckpointLaws
 from tailrace.testing.conformance.control import ControlLaws
-from tailrace.testing.conformance.dead_letters import BOUND, DeadLetterLaws
+from tailrace.testing.conformance.dead_letters import BOUND, DeadLetterLaws, letter
 from tailrace.testing.conformance.drops import DropLaws
 from tailrace.testing.conformance.inventory import InventoryLaws
 from tailrace.testing.conformance.ledger import LedgerLaws
@@ -93,6 +93,19 @@ class TestRedisControl(OnRedis, ControlLaws):
 
 class TestRedisDeadLetters(OnRedis, DeadLetterLaws):
     make = lambda server, clock: RedisDeadLetters(server, BOUND)  # noqa: E731
+
+
+class TestRedisRooms(OnRedis, StoreLaws[Any]):
+    make = lambda server, clock: RedisDeadLetters(server, 3)  # noqa: E731
+
+    async def test_letters_of_nodes_that_know_of_no_rooms_are_counted(self, store: Any) -> None:
+        # Given letters, some of which were written by such a node
+        await store.engine.add([letter("a"), letter("b"), letter("c", "g")])
+        for key in ("rooms", "book"):
+            await store.server.call("HDEL", store.server.key("dead_letters", key), '["f",""]', "in rooms")
+        # When more die, Then each room has what it has
+        assert await store.engine.add([letter("d"), letter("e"), letter("a")]) == ["e"]
+        assert [room.held for room in await store.engine.rooms([("f", ""), ("g", "")])] == [3, 1]
 
 
 class TestRedisDrops(OnRedis, DropLaws):

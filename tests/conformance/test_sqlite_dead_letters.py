@@ -37,3 +37,19 @@ async def test_positions_whose_letters_went_are_bounded_and_stay_counted(
     with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as file:
         rows = file.execute("SELECT count(*) FROM dead_letters_gone").fetchone()
     assert rows[0] <= 10
+
+
+async def test_a_file_of_before_has_its_rooms_counted_once(tmp_path: Path) -> None:
+    # Given a file with letters and without rooms
+    bench = SqliteBench[DeadLetters](tmp_path, SCHEMA, lambda file, clock: SqliteDeadLetters(file, 3))
+    async with bench as store:
+        await store.engine.add([letter("a"), letter("b"), letter("c", "g")])
+    with contextlib.closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as file:
+        for what in ("TRIGGER dead_letter_added", "TRIGGER dead_letter_removed", "TABLE dead_letter_rooms"):
+            file.execute(f"DROP {what}")
+    # When it is opened, once and again, Then each room has what it has
+    async with SqliteBench[DeadLetters](tmp_path, SCHEMA, lambda file, clock: SqliteDeadLetters(file, 3)) as store:
+        for _ in range(2):
+            assert [room.held for room in await store.engine.rooms([("f", ""), ("g", "")])] == [2, 1]
+            await store.reopen()
+        assert await store.engine.add([letter("d"), letter("e"), letter("a")]) == ["e"]

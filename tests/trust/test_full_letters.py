@@ -153,6 +153,8 @@ async def end(scene: Scene) -> None:
     assert not [each for each in (await scene.gateway.overview()).alerts if each.code == "letters_full"]
 
 
+#: Mark of the engines that need a server.
+LONG = pytest.mark.long(minutes=0.6)
 STORES = """
 durability: relaxed
 queue: {engine: %(engine)s, url: "%(url)s"%(more)s}
@@ -160,7 +162,7 @@ state: {engine: %(engine)s, url: "%(url)s"%(more)s}
 """
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgres", "redis"])
+@pytest.mark.parametrize("engine", ["sqlite", *(pytest.param(each, marks=LONG) for each in ("postgres", "redis"))])
 async def test_letters_beyond_their_bound_wait_in_their_source(
     engine: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

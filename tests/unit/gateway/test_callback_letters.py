@@ -36,6 +36,7 @@ class OneItem:
         self.ends: list[Settle] = []
         self.demand = Demand({}, frozenset(), 0)
         self.settled = asyncio.Event()
+        self.full = False  # there is no room for a letter
 
     async def lease(self, demand: Demand, *_: Any) -> Leased | None:
         self.demand = demand
@@ -51,12 +52,16 @@ class OneItem:
         self.ends += ends
         self.settled.set()
 
-    async def add(self, letters: Sequence[DeadLetter]) -> None:
+    async def add(self, letters: Sequence[DeadLetter]) -> list[str] | None:
+        if self.full:
+            return [letter.id for letter in letters]
         self.letters += letters
+        return None
 
 
-async def send(payload: bytes, attempt: int) -> OneItem:
+async def send(payload: bytes, attempt: int, *, full: bool = False) -> OneItem:
     stores = OneItem(payload, attempt)
+    stores.full = full
     as_stores: Any = stores
     duties = Duties("gateway")
     config = CallbackConfig(secrets=(SECRET,), allow=("127.0.0.0/8",), timeout=2)  # type: ignore[arg-type]
@@ -104,3 +109,11 @@ async def test_the_letter_of_one_that_can_never_be_sent_says_that_it_is_fatal() 
     stores = await send(b"no callback", 1)
     (letter,) = stores.letters
     assert (letter.outcome, letter.tries[-1].outcome) == ("fatal", "fatal")
+
+
+@pytest.mark.parametrize("attempt", [1, 3])
+async def test_one_whose_letter_finds_no_room_stays_in_the_queue_and_is_charged_nothing(attempt: int) -> None:
+    stores = await send(b"no callback", attempt, full=True)
+    (end,) = stores.ends
+    assert (end.state, end.attempts) == (State.RETRIABLE_FAILURE if attempt > 1 else State.NEW, attempt - 1)
+    assert end.delay > 60 and stores.letters == []

@@ -12,6 +12,7 @@ from tailrace.gateway.rules.alerts import CODES, SeenBeside, alerts, dated, sinc
 from tailrace.gateway.rules.recent_refusals import RECENT, Refusals
 from tailrace.gateway.rules.service_levels import judged
 from tailrace.model.alert import Alert, ObjectiveOverview
+from tailrace.model.dead_letter import LetterRoom
 from tailrace.model.gate import Gate
 from tailrace.model.overview import Overview, SpoolOverview, TailerOverview
 from tailrace.model.priority import Priority
@@ -99,6 +100,7 @@ def test_everything_that_is_not_as_it_should_be_is_told_with_what_to_do() -> Non
         troubles=(Trouble("delay service", NOW - 5, "the disk is full"),),
         ended="a peer",
         ended_since=NOW,
+        full_rooms=(LetterRoom("mail", "acme & co", 7, 5), LetterRoom("scan", "", 5, 5)),
     )
     # When they are looked at, then each code is there, in order, but nothing of what is fine or paused on purpose
     found = alerts(overview, seen, NOW)
@@ -114,6 +116,9 @@ def test_everything_that_is_not_as_it_should_be_is_told_with_what_to_do() -> Non
     assert of["refusing", "submissions"].since == NOW - 9
     assert of["spool", "spool"].since == NOW - 60
     # And what to do names what it is about
+    assert "7 dead letters, at most 5" in of["letters_full", "mail (tenant acme & co)"].what
+    assert "dead purge --function mail --tenant 'acme & co'." in of["letters_full", "mail (tenant acme & co)"].todo
+    assert "dead redrive --function scan;" in of["letters_full", "scan"].todo
     assert "100%" in of["spool", "spool"].what
     assert "pause by ann: the mail server is down" in of["waiting", "interactive"].what
     assert of["waiting", "interactive"].todo.endswith("tailrace gate resume mail")
