@@ -9,6 +9,8 @@ duplicates  completions beyond an item's first. One is *explained* when a fault 
             have been settled
 explicable  executions of which a second one would have been explained: the lower, the more "unexplained 0" says
 charged     attempts beyond those that the functions themselves failed
+began_anew  a store started although a file of its last run was gone
+kept_for_strangers  a part grew by what callers without a right began and never ended
 excess      a fault explains more duplicates than were in flight, where it is known how many may be
 """
 
