@@ -26,6 +26,7 @@ def parts_of(host: str) -> list[str]:
 def families() -> dict[str, list[Breakage]]:
     """Everything that can be broken, by family."""
     found = plan.families()
+    del found[plan.STRANGER]  # between hosts they do not come past TLS
     found["kill"] += [Breakage("kill", part) for part in TAILERS]
     found["stop"] += [Breakage("stop", part, 1.15) for part in TAILERS]
     found[HOST] = [
@@ -38,7 +39,7 @@ def families() -> dict[str, list[Breakage]]:
 def turns(*, server: bool) -> tuple[str, ...]:
     """The order of families: every second fault is a host's, and where there is a server every fifth one is its."""
     found: list[str] = []
-    for number, each in enumerate(plan.TURNS):
+    for number, each in enumerate(each for each in plan.TURNS if each != plan.STRANGER):
         found += [HOST, each, *((plan.SERVER,) if server and number % 2 else ())]
     return tuple(found)
 

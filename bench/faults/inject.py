@@ -11,30 +11,38 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from ..process import resident_bytes
 from .functions import OUTAGE
 from .host_wire import APART, HOST_WAYS, HostBreak
 from .hosts_plan import LOSE, parts_of
 from .path import QUEUE, STREAM, DoneFault, Hit, Reach, reach_of
-from .plan import WORKERS, Breakage, FaultStep, FedItem
+from .plan import STRANGER, WORKERS, Breakage, FaultStep, FedItem
 from .proxy import FaultProxy
-from .world import FaultWorld, signal_all
+from .strangers import METHODS, strangers
+from .verdict import Finding
+from .world import FaultWorld, signal_all, until
 
 #: Runs an item made for one fault; returns its process and the time at which it did its deed, or None.
 RunItem = Callable[[FedItem], Awaitable[tuple[int, float] | None]]
 
 #: MiB that a process gets beyond its present memory, and MiB that its function then asks for.
 _ROOM, _HUNGER = 64, 1024
+#: Seconds until it shows that a part ended, or started, at least.
+_NOTICED = 3.0
+#: Bytes by which a part may grow while strangers call it, under load: of what they send that is a sixth.
+_KEPT = 64 << 20
 
 
 class Injector:
     """Breaks the parts of a world. `lease`: the longest lease of the run, seconds; lengths of faults are shares of
-    it."""
+    it. `found` are events that must not happen, of those that only show while something is broken."""
 
     def __init__(self, world: FaultWorld, lease: float, run_item: RunItem, seed: int) -> None:
         self._world = world
         self._lease = lease
         self._run_item = run_item
         self._chance = random.Random(f"inject {seed}")
+        self.found: list[Finding] = []
 
     async def perform(self, step: FaultStep) -> list[DoneFault]:
         """Does the step's actions at once; returns when everything broken is whole again."""
@@ -56,6 +64,8 @@ class Injector:
             "lock": self._lock,
             "memory": self._memory,
             "disk": self._disk,
+            "gone": self._gone,
+            STRANGER: self._stranger,
             "cut": self._cut,
             **dict.fromkeys((*HOST_WAYS, LOSE), self._host),
         }.get(action.what, self._wire)
@@ -186,6 +196,46 @@ class Injector:
             end = time.monotonic()
             self._world.disk.make_room()
         return _one(kind, action.target, begin, end, set(), lasting=True)
+
+    async def _gone(self, action: Breakage, kind: str) -> DoneFault:
+        """Kills the store, and has it find one of its files missing or empty, as on a volume that is not the right one;
+        the file is back later. The store may not begin anew meanwhile."""
+        world, part = self._world, self._world.parts[action.target]
+        await part.ready.wait()
+        name = self._chance.choice(sorted(file.name for file in world.data.glob("*.db")))
+        aside, deaths = world.data / "aside", part.deaths
+        aside.mkdir(exist_ok=True)
+        begin = time.monotonic()
+        signal_all(part.processes, signal.SIGKILL)
+        for file in world.data.glob(f"{name}*"):
+            file.rename(aside / file.name)
+        if self._chance.random() < 0.5:
+            (world.data / name).touch()
+        await until(lambda: part.deaths > deaths, _NOTICED)
+        if await until(part.ready.is_set, max(_NOTICED, action.length * self._lease)):
+            self.found.append(
+                Finding("began_anew", "", time.monotonic(), f"without its {name}, {action.target} starts")
+            )
+            signal_all(part.processes, signal.SIGKILL)
+        for file in world.data.glob(f"{name}*"):
+            file.unlink()
+        for file in aside.iterdir():
+            file.rename(world.data / file.name)
+        await part.ready.wait()
+        return _one(kind, action.target, begin, time.monotonic(), set(), lasting=True)
+
+    async def _stranger(self, action: Breakage, kind: str) -> DoneFault:
+        """Has strangers begin messages that they never end. It breaks nothing, so it explains nothing."""
+        part = self._world.parts[action.target]
+        await part.ready.wait()
+        begin, before = time.monotonic(), resident_bytes(part.pid)
+        async with strangers(self._world.ports[action.target], METHODS[action.target]):
+            kept = resident_bytes(part.pid) - before
+        if kept > _KEPT:
+            self.found.append(
+                Finding("kept_for_strangers", "", begin, f"{action.target} keeps {kept >> 20} MiB more for strangers")
+            )
+        return DoneFault(kind, begin, time.monotonic(), back=begin)
 
     async def _cut(self, action: Breakage, kind: str) -> DoneFault:
         assert self._world.cut is not None

@@ -10,12 +10,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .path import QUEUE, STREAM
+from .strangers import METHODS
 
 #: The parts that run as processes of their own. The node of `tailrace up` is the first four in one process.
 NODE = ("store", "gateway", "delay", "tailers")
 WORKERS = ("worker-1", "worker-2")
 #: The server that holds the queue, where there is one.
 SERVER = "server"
+#: Callers without any right that begin messages and never end them.
+STRANGER = "stranger"
 #: The wires that can be broken: the dialling part, and the dialled one.
 WIRES = (
     "worker-1:scheduler",
@@ -58,7 +61,8 @@ class Breakage(NamedTuple):
     """One action that breaks something. `length`: its duration as a share of the longest lease; of an outage in
     seconds."""
 
-    what: str  # kill | stop | term | roll | exit | memory | disk | outage | lose | one of WAYS or of HOST_WAYS
+    # kill | stop | term | roll | exit | lock | memory | disk | gone | stranger | outage | lose | one of (HOST_)WAYS
+    what: str
     target: str  # a part, `node`, `executor`, a wire, a host
     length: float = 0.0
 
@@ -151,7 +155,8 @@ def families() -> dict[str, list[Breakage]]:
         ],
         "term": [Breakage("term", part) for part in parts],
         "user": [Breakage("exit", "", 0.0), Breakage("lock", "", 1.15), Breakage("memory", "", 0.0)],
-        "disk": [Breakage("disk", "store", 0.4)],
+        "disk": [Breakage("disk", "store", 0.4), Breakage("gone", "store", 0.4)],
+        STRANGER: [Breakage(STRANGER, part) for part in METHODS],
         SERVER: [Breakage("kill", SERVER)],
         "wire": [
             Breakage(way, wire, length)
@@ -163,7 +168,10 @@ def families() -> dict[str, list[Breakage]]:
 
 
 #: The order in which families take turns: a run of eight faults has met each.
-TURNS = ("kill", "wire", "stop", "two", "user", "wire", "term", "disk", "kill", "wire", "stop", "two", "wire", "kill")
+TURNS = (
+    *("kill", "wire", "stop", "two", "user", STRANGER, "term", "disk"),
+    *("kill", "wire", "stop", "two", "wire", "kill", "wire"),
+)
 #: Every third fault is the server's, where there is one.
 _TURNS_WITH_SERVER = tuple(turn for number, each in enumerate(TURNS) for turn in (each, SERVER)[: 1 + number % 2])
 

@@ -21,6 +21,8 @@ LAWS = {
     "dead_unexpected": "dead",
     "strange": "strange",
     "damaged": "damaged",
+    "began_anew": "began_anew",
+    "kept_for_strangers": "kept_for_strangers",
 }
 #: Laws of a group whose offsets are seen from outside, likewise.
 GROUP_LAWS = {

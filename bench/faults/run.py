@@ -141,7 +141,7 @@ async def _under_load(
         unknown, dead = await _at_rest(world, feed, watch, sizes)
     finally:
         await feed.close()
-    _judged(world, feed, result, unknown, dead, sizes.source, starved)
+    _judged(world, feed, result, [*unknown, *injector.found], dead, sizes.source, starved)
 
 
 def _running(feed: FaultFeed, watch: _Watch, seconds: float) -> RunItem:

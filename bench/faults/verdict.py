@@ -10,6 +10,8 @@ duplicates  completions beyond an item's first. One is *explained* when a fault 
 starved     duplicates that only a part without a processor explains, which is the machine's doing (starved.py)
 explicable  executions of which a second one would have been explained: the lower, the more "unexplained 0" says
 charged     attempts beyond those that the functions themselves failed
+began_anew  a store started although a file of its last run was gone
+kept_for_strangers  a part grew by what callers without a right began and never ended
 excess      a fault explains more duplicates than were in flight, where it is known how many may be
 """
 

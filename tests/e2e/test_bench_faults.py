@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-CLEAN = ("lost", "overlaps", "early", "duplicates_unexplained", "fences", "dead_unexpected", "strange", "damaged")
+CLEAN = (
+    *("lost", "overlaps", "early", "duplicates_unexplained", "fences", "dead_unexpected", "strange", "damaged"),
+    *("began_anew", "kept_for_strangers"),
+)
 
 
 def bench(tmp_path: Path, seconds: float, *options: str, alone: bool = False) -> dict[str, Any]:

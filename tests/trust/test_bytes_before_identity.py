@@ -15,9 +15,7 @@ import pytest
 import tailrace
 from tailrace.assembly.free_port import free_port
 from tailrace.assembly.platform import Platform
-
-sys.path.insert(0, str(Path(__file__).parent))
-from half_messages import HalfMessages
+from tailrace.bench.faults.strangers import HalfMessages
 
 pytestmark = pytest.mark.trust(point=11)
 FUNCTIONS = """

@@ -33,7 +33,7 @@ def test_eight_faults_meet_each_family() -> None:
     for seed in range(20):
         steps = plan.faults(8, seed)
         words = {action.what for step in steps for action in step.actions}
-        assert {"kill", "stop", "term", "disk"} <= words
+        assert {"kill", "stop", "term", plan.STRANGER} <= words and words & {"disk", "gone"}
         assert words & {"exit", "lock", "memory"} and words & set(plan.WAYS)
 
 

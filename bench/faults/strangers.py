@@ -1,12 +1,24 @@
-"""A peer that speaks HTTP/2 just well enough to begin messages of gRPC and never end them. It keeps to the windows that
-it is given, as a peer must that wants to be kept."""
+"""Strangers: callers without any right that begin messages of gRPC and never end them. They speak HTTP/2 just well
+enough for that, and keep to the windows that they are given, as a peer must that wants to be kept."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import struct
 from collections import defaultdict
+from collections.abc import AsyncIterator
+
+#: A method of one message of each part that listens; what is called says nothing of who calls.
+METHODS = {
+    "gateway": "/tailrace.v1.Gateway/Submit",
+    "scheduler": "/tailrace.v1.Scheduler/Execute",
+    "store": "/tailrace.v1.Stores/Call",
+    "delay": "/tailrace.v1.Delay/Park",
+}
+#: Callers at once, the calls of each, and the bytes of each call's message that are sent as far as they are taken.
+CALLERS, CALLS, SENT = 20, 20, 1 << 20
 
 HEADERS, DATA, RESET, SETTINGS, PING, WINDOW, GOAWAY = 1, 0, 3, 4, 6, 8, 7
 FRAME = 16_384
@@ -19,22 +31,24 @@ class HalfMessages:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
-        self._window: defaultdict[int, int] = defaultdict(lambda: self._initial)
         self._initial = 65_535
+        self._window: defaultdict[int, int] = defaultdict(lambda: self._initial)
+        self._listening = asyncio.create_task(self._listen())
         self._moved = asyncio.Event()
         self.begun = 0
         self.ended: set[int] = set()
 
     @classmethod
     async def connect(cls, address: str, secured: ssl.SSLContext | None = None) -> HalfMessages:
+        """Connects to an address. Raises OSError."""
         host, _, port = address.rpartition(":")
         made = cls(*await asyncio.open_connection(host, int(port), ssl=secured))
         made._writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b""))
         made._window[0] = 65_535
-        made._listening = asyncio.create_task(made._listen())
         return made
 
     async def close(self) -> None:
+        """Gives the connection up, with all that was begun."""
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
         self._writer.close()
@@ -102,7 +116,24 @@ class HalfMessages:
             return
 
 
+@contextlib.asynccontextmanager
+async def strangers(address: str, method: str) -> AsyncIterator[None]:
+    """Has strangers begin hundreds of messages and end none. Yields when the address takes no more of them; their
+    connections last as long as the `with`."""
+    peers: list[HalfMessages] = []
+    try:
+        with contextlib.suppress(OSError):  # it takes no connection either
+            for _ in range(CALLERS):
+                peers.append(await HalfMessages.connect(address))
+        await asyncio.gather(*(peer.begin(method, [*range(CALLS)], size=SENT) for peer in peers))
+        yield
+    finally:
+        for peer in peers:
+            await peer.close()
+
+
 def frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:
+    """Makes a frame of HTTP/2."""
     return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
 
 
