@@ -9,16 +9,18 @@ from dataclasses import replace
 
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
-from ..model.errors import InvalidPayload, InvalidRequest, UserError
-from ..model.job import OVER, JobHolder, JobItem, JobSpec, ResultPage, TreePage, TreeSpec, TreeStatus
+from ..model.errors import Conflict, InvalidPayload, InvalidRequest, UserError
+from ..model.job import OVER, JobHolder, JobItem, JobSpec, ResultPage, TreePage, TreeSpec, TreeState, TreeStatus
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.priority import DEFAULT_PRIORITY
 from ..model.reference import BY_REFERENCE
+from ..model.token_calls import need_of
 from ..model.workload import Kind
 from ..stores.jobs.jobs import Feeding, Jobs
 from ..stores.jobs.rules.feeding import around
-from ..stores.jobs.rules.refusals import nameless
+from ..stores.jobs.rules.refusals import HOLDS, nameless
 from ..stores.jobs.rules.tree import check
+from ..wire.callers import rights_of_caller
 from ..wire.stores import ANSWER_BYTES
 from .config import GatewayConfig
 from .job_waits import JobWaits
@@ -26,6 +28,7 @@ from .known_functions import KnownFunctions
 from .on_done import OnDone
 from .rules.highest_priority import HighestPriorities
 from .rules.job_arguments import argument_for
+from .rules.lifting import noted, too_narrow
 from .submission import rank_of, too_urgent
 from .tenant_room import TenantRoom
 
@@ -33,6 +36,8 @@ from .tenant_room import TenantRoom
 MOST_TREES, MOST_RESULTS = 200, 1000
 #: Jobs whose functions are remembered; forgotten all at once when there are more.
 KEPT = 10_000
+#: Tries of a pause or a resumption, where others come between.
+TRIES = 5
 
 _LOG = logging.getLogger("tailrace.gateway")
 
@@ -211,9 +216,32 @@ class JobDesk:
         """Cancels, pauses, resumes or deletes a tree. Each is harmless when it is so already."""
         if len(who) > NAME_LENGTH:
             raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
-        word = await self._store().change(tree, what, f"{what} asked for by {who or 'somebody'}")
+        if what in HOLDS:
+            word = await self._hold(tree, what)
+        else:
+            word = await self._store().change(tree, what, f"{what} asked for by {who or 'somebody'}")
         _LOG.info("%s asked to %s the job %s: %s", who or "somebody", what, tree, word)
         return word
+
+    async def _hold(self, tree: str, what: str) -> str:
+        """Pauses or resumes a tree. A pause notes the caller's right. Raises InvalidRequest where a wider one paused
+        it."""
+        rights = rights_of_caller()
+        for _ in range(TRIES):
+            found = await self._known(tree)
+            paused = found.state == TreeState.PAUSED
+            if paused and (fault := too_narrow(f"the pause of the job {tree!r}", found.paused_with, rights)):
+                if what == "resume":
+                    raise InvalidRequest(fault)
+                return "done"  # it is paused, and stays so as long as whoever paused it says
+            right = noted(rights, need_of("operate", found.jobs[0])) if what == "pause" else ""
+            try:
+                word = await self._store().hold(tree, right, found.paused_with)
+            except InvalidRequest:  # a store server of the version before, which notes no right
+                return await self._store().change(tree, what, "")
+            if word != "moved":
+                return word
+        raise Conflict(f"the job {tree!r} is being changed by somebody else: try again")
 
     async def retry_job(self, tree: str, id: str, who: str = "", why: str = "") -> TreeStatus:
         """Makes another tree of the items that failed in one."""

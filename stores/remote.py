@@ -67,6 +67,7 @@ class RemoteJobs(StoreClient):
     trees = remote(Jobs.trees)
     results = remote(Jobs.results)
     change = remote(Jobs.change)
+    hold = remote(Jobs.hold)
     retry = remote(Jobs.retry)
     redrive = remote(Jobs.redrive)
     gathered = remote(Jobs.gathered)

@@ -70,6 +70,9 @@ class NoJobs:
     async def change(self, tree: str, what: str, why: str) -> str:
         self._refuse()
 
+    async def hold(self, tree: str, right: str, seen: str | None) -> str:
+        self._refuse()
+
     async def retry(self, tree: str, id: str, who: str) -> TreeRetry:
         self._refuse()
 

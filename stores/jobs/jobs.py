@@ -81,7 +81,13 @@ class Jobs(JobLooks, JobRedrives, JobGathers, Protocol):
         """Returns the results of ended items of final jobs, in their order."""
 
     async def change(self, tree: str, what: str, why: str) -> str:
-        """Does `cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over` if nothing could be done."""
+        """Does `cancel` or `delete`, or what `hold` does with no right noted: `pause` or `resume`. Answers `done`, or
+        `over` if nothing could be done."""
+
+    async def hold(self, tree: str, right: str, seen: str | None) -> str:
+        """Pauses a tree and notes the right with which it is paused, in place of the noted one; resumes it where
+        `right` is empty. Answers `done`, or `over` if nothing could be done; `moved` where the noted right is not the
+        one that was `seen` (None: whatever it is), and nothing was changed."""
 
     async def retry(self, tree: str, id: str, who: str) -> TreeRetry:
         """Makes another tree, with this id, of a tree's failed items, and seals it. A repeated call goes on where the

@@ -211,7 +211,16 @@ class PostgresJobs:
     async def change(self, tree: str, what: str, why: str) -> str:
         refusals.check_names(tree)
         refusals.check_change(what)
-        [(word,)] = await self._ground.write(call.CHANGE, (tree, what, why), "a change of a job")
+        if what in refusals.HOLDS:
+            return await self.hold(tree, refusals.HOLDS[what], None)
+        return await self._change(call.CHANGE, tree, what, why)
+
+    async def hold(self, tree: str, right: str, seen: str | None) -> str:
+        refusals.check_names(tree)
+        return await self._change(call.HOLD, tree, right, seen)
+
+    async def _change(self, statement: str, tree: str, *rest: str | None) -> str:
+        [(word,)] = await self._ground.write(statement, (tree, *rest), "a change of a job")
         if word == "unknown":
             raise refusals.unknown(tree)
         await self._advance_soon()

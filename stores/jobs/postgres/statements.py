@@ -16,6 +16,7 @@ ADD = (
 KEPT = "SELECT coalesce(sum(items), 0)::bigint FROM S.counts WHERE state = 102"
 SEAL = "SELECT outcome, told FROM S.job_seal(%s::text, %s::text)"
 CHANGE = "SELECT word FROM S.job_change(%s::text, %s::text, %s::text) AS word"
+HOLD = "SELECT word FROM S.job_hold(%s::text, %s::text, %s::text) AS word"
 RETRY = (
     "SELECT outcome, items, told FROM S.job_retry(%s::bigint, %s::text, %s::text, %s::text, %s::int, %s::bigint, true)"
 )

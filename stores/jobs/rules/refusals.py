@@ -14,8 +14,10 @@ from .tree import check_key
 MOST_OPEN = 100_000
 #: Most items of one call.
 MOST_ITEMS = 10_000
-#: Changes that can be made to a tree.
+#: Changes that can be made to a tree, and the right that is noted with the pause of a caller that gives none: anybody
+#: who may do everything.
 CHANGES = ("cancel", "pause", "resume", "delete")
+HOLDS = {"pause": "operate", "resume": ""}
 
 
 def job_path(tree: str, name: str) -> str:

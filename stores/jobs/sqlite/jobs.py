@@ -102,10 +102,23 @@ class SqliteJobs:
     async def change(self, tree: str, what: str, why: str) -> str:
         refusals.check_names(tree)
         refusals.check_change(what)
+        if what in refusals.HOLDS:
+            return await self.hold(tree, refusals.HOLDS[what], None)
         memory = self._queue.memory()
 
         def alter(connection: sqlite3.Connection) -> str:
             word = trees.change(connection, memory, tree, what, why)
+            advance(connection, memory, self._queue.now())
+            return word
+
+        return await self._file.write(alter)
+
+    async def hold(self, tree: str, right: str, seen: str | None) -> str:
+        refusals.check_names(tree)
+        memory = self._queue.memory()
+
+        def alter(connection: sqlite3.Connection) -> str:
+            word = trees.hold(connection, memory, tree, right, seen)
             advance(connection, memory, self._queue.now())
             return word
 

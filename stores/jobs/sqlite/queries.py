@@ -17,8 +17,9 @@ from ..rules.ending import state_of
 from ..rules.item_state import ItemState
 
 _TREES = (
-    "SELECT tree, id, type, key, policy, created_by, created_at, complete_at, why, ending, paused FROM job_trees"
-    " WHERE deleted = 0"
+    "SELECT tree, id, type, key, policy, created_by, created_at, complete_at, why, ending, paused, CASE paused"
+    " WHEN 1 THEN coalesce((SELECT p.right FROM job_pauses AS p WHERE p.tree = job_trees.tree), '') ELSE '' END"
+    " FROM job_trees WHERE deleted = 0"
 )
 _STATES = {
     "": "",
@@ -61,7 +62,7 @@ def listing(connection: sqlite3.Connection, state: str, after: str, limit: int) 
 
 
 def _status(connection: sqlite3.Connection, row: Any) -> TreeStatus:
-    tree, id, type_, key, policy, created_by, created_at, complete_at, why, ending, paused = row
+    tree, id, type_, key, policy, created_by, created_at, complete_at, why, ending, paused, with_right = row
     return TreeStatus(
         id,
         type_,
@@ -73,6 +74,7 @@ def _status(connection: sqlite3.Connection, row: Any) -> TreeStatus:
         (complete_at or 0) / 1e6,
         why,
         _jobs(connection, tree),
+        paused_with=with_right,
     )
 
 
