@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
-from ..model.errors import Conflict, InvalidPayload, InvalidRequest, UserError
+from ..model.errors import Conflict, InvalidPayload, InvalidRequest, Overloaded, UserError
 from ..model.job import OVER, JobHolder, JobItem, JobSpec, ResultPage, TreePage, TreeSpec, TreeState, TreeStatus
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.priority import DEFAULT_PRIORITY
@@ -20,6 +21,7 @@ from ..stores.jobs.jobs import Feeding, Jobs
 from ..stores.jobs.rules.feeding import around
 from ..stores.jobs.rules.refusals import HOLDS, nameless
 from ..stores.jobs.rules.tree import check
+from ..stores.queue.counts import Held
 from ..wire.callers import rights_of_caller
 from ..wire.stores import ANSWER_BYTES
 from .config import GatewayConfig
@@ -30,7 +32,7 @@ from .rules.highest_priority import HighestPriorities
 from .rules.job_arguments import argument_for
 from .rules.lifting import noted, too_narrow
 from .submission import rank_of, too_urgent
-from .tenant_room import TenantRoom
+from .tenant_room import KEPT_BYTES, OPEN_JOBS, TenantRoom
 
 #: Most trees, and most results, of one answer.
 MOST_TREES, MOST_RESULTS = 200, 1000
@@ -62,7 +64,11 @@ class JobDesk:
         self._on_done = OnDone(config, functions, highest)
         self._clock = clock
         self._room = room
-        self._function_of: dict[tuple[str, str], tuple[str, str]] = {}  # with the tenant
+        self.rooms = [
+            TenantRoom(name, partial(self._held, what), clock, duties)
+            for name, what in ((OPEN_JOBS, "open"), (KEPT_BYTES, "kept"))
+        ]
+        self._function_of: dict[tuple[str, str], tuple[str, str, str]] = {}  # with its tenant, and its tree's
         self.waits = JobWaits(self._still_open, config.waiting_results, duties)
 
     def _store(self) -> Jobs:
@@ -79,10 +85,22 @@ class JobDesk:
         if tree.on_done:
             first, tenant = tree.jobs[0].priority, tree.jobs[0].tenant
             done = self._on_done.callback(tree.on_done, int(DEFAULT_PRIORITY) if first is None else first, tenant)
+        await self._take_place(tree.id, tree.jobs[0].tenant)
         new = await store.create(tree, feedings, done)
         if new:
             _LOG.info("%s made the job %s (%s)", tree.created_by or "somebody", tree.id, tree.type)
         return await self._known(tree.id)
+
+    async def _take_place(self, tree: str, tenant: str) -> None:
+        """Takes a place among open trees. Raises Overloaded where a tenant has none left, unless the tree has one."""
+        try:
+            self.rooms[0].take({tenant: 1})
+        except Overloaded:
+            if await self._store().show(tree) is None:
+                raise
+
+    async def _held(self, what: str) -> Held:
+        return Held(0, 0, {}) if self._jobs is None else await self._jobs.held(what)
 
     def _feeding(self, job: JobSpec, tree: TreeSpec) -> Feeding:
         spec = self._functions.check(job.function)
@@ -122,7 +140,7 @@ class JobDesk:
         if holder is not None and not (tree and job):
             own = await self._known("", holder.workload)
             tree, job = tree or own.id, job or own.job_of_item
-        function, tenant = await self._function(tree, job)
+        function, tenant, owner = await self._function(tree, job)
         spec = self._functions.check(function)
         most = self._config.max_payload
         checked = self._functions.checker(spec) if spec.arguments else None
@@ -142,11 +160,14 @@ class JobDesk:
             if index % 250 == 249:
                 await asyncio.sleep(0)
         if self._room is not None:
-            self._room.take(tenant, len(items))
+            self._room.take({tenant: len(items)})
+        if items:
+            self.rooms[1].take({owner: 1})  # of bytes: what the items leave behind nobody knows yet
         return await store.add(tree, job, token, items, holder)
 
-    async def _function(self, tree: str, job: str) -> tuple[str, str]:
-        """The function and the tenant of a job. Raises InvalidRequest for an unknown job."""
+    async def _function(self, tree: str, job: str) -> tuple[str, str, str]:
+        """The function and the tenant of a job, and the tenant of its tree. Raises InvalidRequest for an unknown
+        job."""
         found = self._function_of.get((tree, job))
         if found is None:
             status = await self._known(tree)
@@ -156,7 +177,8 @@ class JobDesk:
                 raise nameless(tree, job, there)
             if len(self._function_of) >= KEPT:
                 self._function_of.clear()
-            found = self._function_of[tree, job] = (named[0].function, named[0].tenant)
+            found = (named[0].function, named[0].tenant, status.jobs[0].tenant)
+            self._function_of[tree, job] = found
         return found
 
     async def seal_job(self, tree: str, job: str = "") -> TreeStatus:
@@ -247,6 +269,7 @@ class JobDesk:
         """Makes another tree of the items that failed in one."""
         if len(who) > NAME_LENGTH:
             raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
+        await self._take_place(id, (await self._known(tree)).jobs[0].tenant)
         made = await self._store().retry(tree, id, who)
         _LOG.info("%s made the job %s of %d failed items of %s", who or "somebody", made.id, made.items, tree)
         return replace(await self._known(made.id), anew=made.anew)

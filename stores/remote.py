@@ -64,6 +64,7 @@ class RemoteJobs(StoreClient):
     seal = remote(Jobs.seal)
     show = remote(Jobs.show)
     still_open = remote(Jobs.still_open)
+    held = remote(Jobs.held)
     trees = remote(Jobs.trees)
     results = remote(Jobs.results)
     change = remote(Jobs.change)

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeRetry, TreeSpec, TreeStatus
 from ...model.workload import Kind
+from ..queue.counts import Held
 from ..queue.intake import Callback
 
 
@@ -49,6 +50,10 @@ class JobLooks(Protocol):
 
     async def still_open(self, trees: Sequence[str]) -> list[str]:
         """Returns those of these trees that are known and not over, in one read."""
+
+    async def held(self, what: str) -> Held:
+        """The room for `open` trees, or for the bytes that trees have `kept`, and who has it: tenants of trees, while
+        more than half of it is taken. May take a second then."""
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         """Returns trees, the newest first; only those in `state` unless it is empty. `after`: the id of the tree after

@@ -12,6 +12,7 @@ from ....model.name import is_name
 from ....model.workload import Kind
 from ...config import StoresConfig
 from ...queue.admission import check as check_items
+from ...queue.counts import Held
 from ...queue.ids import id_number
 from ...queue.intake import Callback
 from ...queue.queue import NewItem
@@ -82,6 +83,14 @@ class SqliteJobs:
     async def still_open(self, trees: Sequence[str]) -> list[str]:
         self._queue.memory()
         return await self._file.read(lambda connection: queries.still_open(connection, trees))
+
+    async def held(self, what: str) -> Held:
+        refusals.check_room(what)
+        memory, most = self._queue.memory(), {"open": refusals.MOST_OPEN, "kept": self._config.job_bytes}[what]
+        used = memory.jobs.open if what == "open" else await self._file.read(queries.kept)
+        if used * 2 <= most or not any(kind.tenant for kind in [*memory.kinds.kinds.values()]):
+            return Held(most, used, {})
+        return Held(most, used, await self._file.read(lambda connection: queries.held(connection, what)))
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         self._queue.memory()

@@ -30,6 +30,19 @@ _STATES = {
     "failed": " AND complete_at IS NOT NULL AND ending = 'failed'",
     "cancelled": " AND complete_at IS NOT NULL AND ending = 'cancelled'",
 }
+# A room, by the tenants of its trees, which are those of their first jobs.
+_OF_TREES = (
+    "SELECT k.tenant, sum(h.n) FROM ({}) AS h JOIN jobs AS j ON j.tree = h.tree AND j.place = 0"
+    " JOIN kinds AS k ON k.kind = j.kind GROUP BY 1"
+)
+_HELD = {
+    "open": _OF_TREES.format("SELECT tree, 1 AS n FROM job_trees WHERE complete_at IS NULL"),
+    "kept": _OF_TREES.format(
+        "SELECT o.tree, sum(b.size) AS n FROM (SELECT item, length(result) AS size FROM job_results"
+        " UNION ALL SELECT item, length(payload) FROM job_payloads) AS b JOIN job_items AS i ON i.item = b.item"
+        " JOIN jobs AS o ON o.job = i.job GROUP BY 1"
+    ),
+}
 
 
 def show(connection: sqlite3.Connection, tree: str, item: str = "") -> TreeStatus | None:
@@ -48,6 +61,16 @@ def still_open(connection: sqlite3.Connection, trees: Sequence[str]) -> list[str
     """Returns those of these trees that are known and not over."""
     known = "SELECT id FROM job_trees WHERE id IN (SELECT value FROM json_each(?)) AND complete_at IS NULL"
     return [id for (id,) in connection.execute(f"{known} AND deleted = 0", (json_text(trees),))]
+
+
+def kept(connection: sqlite3.Connection) -> int:
+    """Returns the bytes that trees keep."""
+    return int(connection.execute("SELECT bytes FROM job_kept").fetchone()[0])
+
+
+def held(connection: sqlite3.Connection, what: str) -> dict[str, int]:
+    """Returns the part of each tenant of a room: open trees, or bytes that are kept."""
+    return dict(connection.execute(_HELD[what]).fetchall())
 
 
 def listing(connection: sqlite3.Connection, state: str, after: str, limit: int) -> list[TreeStatus]:

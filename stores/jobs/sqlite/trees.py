@@ -21,7 +21,7 @@ from ..rules.overdue import CANCELLED, OverdueTrees
 from ..rules.redriving import token_of
 from ..rules.retrying import definition_of
 from ..rules.tree import defined, is_final
-from . import callback
+from . import callback, queries
 from .ends import end_tree, mark
 from .redrive import first_life
 
@@ -126,7 +126,7 @@ def add(
         raise refusals.over(tree, complete=complete_at is not None)
     if sealed and holder is None:
         raise refusals.sealed(tree, name)
-    (kept,) = connection.execute("SELECT bytes FROM job_kept").fetchone()
+    kept = queries.kept(connection)
     if items and kept >= bounds[1]:
         raise refusals.full(kept, bounds[1])
     keys = _new_keys(connection, job, found, items)
