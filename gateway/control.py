@@ -21,7 +21,6 @@ from ..model.gate import MOST_GATES, Gate
 from ..model.limits import Quota, QuotaChange, Snapshot
 from ..model.name import EXPECTED, NAME_LENGTH, check_not_reserved, is_name
 from ..model.quotas_in_force import InForce
-from ..model.rights import widest
 from ..model.token_calls import need_to_limit
 from ..model.units import duration_text
 from ..sdk.argument_schema import LONGEST
@@ -30,7 +29,7 @@ from ..stores.control.rules.valid_snapshot import is_valid
 from ..stores.fleets import refuse_another
 from ..stores.spool.spool import RememberedFunctions
 from ..stores.trusted_time import TrustedTime
-from ..wire.callers import RIGHTS
+from ..wire.callers import rights_of_caller
 from ..wire.convert import function_from_wire, function_to_wire
 from ..wire.gateway_messages import snapshot_to_wire
 from ..wire.v1 import gateway_pb2 as pb
@@ -39,8 +38,8 @@ from .known_functions import KnownFunctions
 from .quota_plan import check_quotas, checked_quota, removals, reserved_slots, with_changes
 from .rules.confirmations import Confirmations
 from .rules.gate_ends import GateEnds
-from .rules.gate_to_resume import WHOLE, no_gate, too_narrow
 from .rules.highest_priority import HighestPriorities
+from .rules.lifting import no_gate, noted, too_narrow
 from .rules.tokens import KnownTokens
 from .snapshot_size import check_functions, check_quotas_fit
 
@@ -214,13 +213,13 @@ class ControlDesk:
     async def _allow(self, gate: Gate) -> Gate:
         """The gate with the right by which its caller sets it. Raises InvalidRequest where a wider one set the gate
         that stands there."""
-        granted = RIGHTS.get()
-        if granted is None:
-            return replace(gate, right=str(WHOLE))
-        await self.refresh()  # another gateway may have set it a moment ago
-        if fault := too_narrow(gate, self._snapshot.gates, granted.rights):
-            raise InvalidRequest(fault)
-        return replace(gate, right=str(widest(granted.rights, need_to_limit("operate", gate)) or WHOLE))
+        rights = rights_of_caller()
+        if rights is not None:
+            await self.refresh()  # another gateway may have set it a moment ago
+            before = next((each for each in self._snapshot.gates if each.key == gate.key), None)
+            if before and (fault := too_narrow(f"the gate before {gate.what}", before.right, rights, before.who)):
+                raise InvalidRequest(fault)
+        return replace(gate, right=noted(rights, need_to_limit("operate", gate)))
 
     async def put_gate(self, gate: Gate) -> int:
         """Sets or removes a gate, like `set_gate`; removing a gate that does not exist is harmless."""

@@ -7,19 +7,23 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
-from ..model.errors import InvalidPayload, InvalidRequest, UserError
-from ..model.job import OVER, JobHolder, JobItem, JobSpec, ResultPage, TreePage, TreeSpec, TreeStatus
+from ..model.errors import Conflict, InvalidPayload, InvalidRequest, Overloaded, UserError
+from ..model.job import OVER, JobHolder, JobItem, JobSpec, ResultPage, TreePage, TreeSpec, TreeState, TreeStatus
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.priority import DEFAULT_PRIORITY
 from ..model.reference import BY_REFERENCE
+from ..model.token_calls import need_of
 from ..model.workload import Kind
 from ..stores.jobs.jobs import Feeding, Jobs
 from ..stores.jobs.rules.feeding import around
-from ..stores.jobs.rules.refusals import nameless
+from ..stores.jobs.rules.refusals import HOLDS, nameless
 from ..stores.jobs.rules.tree import check
+from ..stores.queue.counts import Held
+from ..wire.callers import rights_of_caller
 from ..wire.stores import ANSWER_BYTES
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
@@ -27,14 +31,17 @@ from .on_done import OnDone
 from .polling import look_pause
 from .rules.highest_priority import HighestPriorities
 from .rules.job_arguments import argument_for
+from .rules.lifting import noted, too_narrow
 from .submission import rank_of, too_urgent
-from .tenant_room import TenantRoom
+from .tenant_room import KEPT_BYTES, OPEN_JOBS, TenantRoom
 from .waits import SharedWaits
 
 #: Most trees, and most results, of one answer.
 MOST_TREES, MOST_RESULTS = 200, 1000
 #: Jobs whose functions are remembered; forgotten all at once when there are more.
 KEPT = 10_000
+#: Tries of a pause or a resumption, where others come between.
+TRIES = 5
 
 _LOG = logging.getLogger("tailrace.gateway")
 
@@ -59,7 +66,11 @@ class JobDesk:
         self._on_done = OnDone(config, functions, highest)
         self._clock = clock
         self._room = room
-        self._function_of: dict[tuple[str, str], tuple[str, str]] = {}  # with the tenant
+        self.rooms = [
+            TenantRoom(name, partial(self._held, what), clock, duties)
+            for name, what in ((OPEN_JOBS, "open"), (KEPT_BYTES, "kept"))
+        ]
+        self._function_of: dict[tuple[str, str], tuple[str, str, str]] = {}  # with its tenant, and its tree's
         self.waits = SharedWaits[None]("jobs", config.waiting_results, self._look, duties)
 
     def _store(self) -> Jobs:
@@ -76,10 +87,22 @@ class JobDesk:
         if tree.on_done:
             first, tenant = tree.jobs[0].priority, tree.jobs[0].tenant
             done = self._on_done.callback(tree.on_done, int(DEFAULT_PRIORITY) if first is None else first, tenant)
+        await self._take_place(tree.id, tree.jobs[0].tenant)
         new = await store.create(tree, feedings, done)
         if new:
             _LOG.info("%s made the job %s (%s)", tree.created_by or "somebody", tree.id, tree.type)
         return await self._known(tree.id)
+
+    async def _take_place(self, tree: str, tenant: str) -> None:
+        """Takes a place among open trees. Raises Overloaded where a tenant has none left, unless the tree has one."""
+        try:
+            self.rooms[0].take({tenant: 1})
+        except Overloaded:
+            if await self._store().show(tree) is None:
+                raise
+
+    async def _held(self, what: str) -> Held:
+        return Held(0, 0, {}) if self._jobs is None else await self._jobs.held(what)
 
     def _feeding(self, job: JobSpec, tree: TreeSpec) -> Feeding:
         spec = self._functions.check(job.function)
@@ -119,7 +142,7 @@ class JobDesk:
         if holder is not None and not (tree and job):
             own = await self._known("", holder.workload)
             tree, job = tree or own.id, job or own.job_of_item
-        function, tenant = await self._function(tree, job)
+        function, tenant, owner = await self._function(tree, job)
         spec = self._functions.check(function)
         most = self._config.max_payload
         checked = self._functions.checker(spec) if spec.arguments else None
@@ -139,11 +162,14 @@ class JobDesk:
             if index % 250 == 249:
                 await asyncio.sleep(0)
         if self._room is not None:
-            self._room.take(tenant, len(items))
+            self._room.take({tenant: len(items)})
+        if items:
+            self.rooms[1].take({owner: 1})  # of bytes: what the items leave behind nobody knows yet
         return await store.add(tree, job, token, items, holder)
 
-    async def _function(self, tree: str, job: str) -> tuple[str, str]:
-        """The function and the tenant of a job. Raises InvalidRequest for an unknown job."""
+    async def _function(self, tree: str, job: str) -> tuple[str, str, str]:
+        """The function and the tenant of a job, and the tenant of its tree. Raises InvalidRequest for an unknown
+        job."""
         found = self._function_of.get((tree, job))
         if found is None:
             status = await self._known(tree)
@@ -153,7 +179,8 @@ class JobDesk:
                 raise nameless(tree, job, there)
             if len(self._function_of) >= KEPT:
                 self._function_of.clear()
-            found = self._function_of[tree, job] = (named[0].function, named[0].tenant)
+            found = (named[0].function, named[0].tenant, status.jobs[0].tenant)
+            self._function_of[tree, job] = found
         return found
 
     async def seal_job(self, tree: str, job: str = "") -> TreeStatus:
@@ -231,14 +258,38 @@ class JobDesk:
         """Cancels, pauses, resumes or deletes a tree. Each is harmless when it is so already."""
         if len(who) > NAME_LENGTH:
             raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
-        word = await self._store().change(tree, what, f"{what} asked for by {who or 'somebody'}")
+        if what in HOLDS:
+            word = await self._hold(tree, what)
+        else:
+            word = await self._store().change(tree, what, f"{what} asked for by {who or 'somebody'}")
         _LOG.info("%s asked to %s the job %s: %s", who or "somebody", what, tree, word)
         return word
+
+    async def _hold(self, tree: str, what: str) -> str:
+        """Pauses or resumes a tree. A pause notes the caller's right. Raises InvalidRequest where a wider one paused
+        it."""
+        rights = rights_of_caller()
+        for _ in range(TRIES):
+            found = await self._known(tree)
+            paused = found.state == TreeState.PAUSED
+            if paused and (fault := too_narrow(f"the pause of the job {tree!r}", found.paused_with, rights)):
+                if what == "resume":
+                    raise InvalidRequest(fault)
+                return "done"  # it is paused, and stays so as long as whoever paused it says
+            right = noted(rights, need_of("operate", found.jobs[0])) if what == "pause" else ""
+            try:
+                word = await self._store().hold(tree, right, found.paused_with)
+            except InvalidRequest:  # a store server of the version before, which notes no right
+                return await self._store().change(tree, what, "")
+            if word != "moved":
+                return word
+        raise Conflict(f"the job {tree!r} is being changed by somebody else: try again")
 
     async def retry_job(self, tree: str, id: str, who: str = "", why: str = "") -> TreeStatus:
         """Makes another tree of the items that failed in one."""
         if len(who) > NAME_LENGTH:
             raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
+        await self._take_place(id, (await self._known(tree)).jobs[0].tenant)
         made = await self._store().retry(tree, id, who)
         _LOG.info("%s made the job %s of %d failed items of %s", who or "somebody", made.id, made.items, tree)
         return replace(await self._known(made.id), anew=made.anew)

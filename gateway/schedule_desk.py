@@ -17,11 +17,12 @@ from ..model.token_calls import need_of
 from ..stores.schedules import firing
 from ..stores.schedules.schedules import Schedules
 from ..stores.schedules.timetable import check_timetable
-from ..wire.callers import RIGHTS, require
+from ..wire.callers import RIGHTS, require, rights_of_caller
 from ..wire.schedule_messages import schedule_from_wire, state_to_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
+from .rules.lifting import noted, too_narrow
 
 #: Most schedules in one answer; most coming, and most former runs of each.
 MOST = MOST_SCHEDULES
@@ -135,6 +136,12 @@ class ScheduleDesk:
         store = self._store()
         for _ in range(TRIES):
             before = await self._named(request.name, "operate")
+            rights, lifts = rights_of_caller(), request.what != "pause"
+            about = f"the pause of {request.name}"
+            if before.paused and (fault := too_narrow(about, before.schedule.paused_with, rights)):
+                if lifts:
+                    raise InvalidRequest(fault)
+                return await self._state(before)
             if request.what == "remove":
                 if before.schedule.origin is Origin.FILE:
                     raise InvalidRequest(
@@ -142,10 +149,12 @@ class ScheduleDesk:
                     )
                 await store.remove(request.name)
                 return await self._state(before, 0)
-            wants_pause = request.what == "pause"
-            if before.paused is wants_pause:
+            if lifts:
+                after = firing.resumed(before, self._clock.wall()) if before.paused else before
+            else:
+                after = firing.paused(before, noted(rights, need_of("operate", before.schedule)))
+            if after == before:
                 return await self._state(before)
-            after = firing.paused(before) if wants_pause else firing.resumed(before, self._clock.wall())
             kept = await store.put(after, before.version)
             if kept is not None:
                 return await self._state(kept)

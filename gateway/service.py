@@ -37,7 +37,7 @@ from .spooling import Spooler, spool_rule
 from .status import StatusDesk
 from .submitter import Submitter
 from .tailer_desk import TailerDesk
-from .tenant_room import TenantRoom
+from .tenant_room import WAITING, TenantRoom
 from .tokens import TokenDesk
 from .usage import UsageDesk
 
@@ -62,7 +62,7 @@ class GatewayService:
         if spool is not None:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
         highest = HighestPriorities()
-        self._room = room = TenantRoom(queue, clock, duties)
+        room = TenantRoom(WAITING, queue.held, clock, duties)
         submitter = Submitter(
             config, queue, functions, clock, alerting.refusals, spooler, alerting.submissions, highest, room
         )
@@ -99,6 +99,7 @@ class GatewayService:
         self.functions, self.schedules = control, schedules
         job_desk = JobDesk(config, stores.jobs, functions, highest, clock, duties, room)
         replays = ReplayDesk(beside.replays)
+        self._rooms = [room, *job_desk.rooms]
         jobs = GuardedJobs(job_desk)
         self._callbacks: Callbacks | None = None
         if config.callbacks is not None and stores.jobs is not None:
@@ -160,7 +161,8 @@ class GatewayService:
         self.acts.start()
         if self._callbacks is not None:
             self._callbacks.start()
-        self._room.start()
+        for room in self._rooms:
+            room.start()
         for waits in self._waits:
             waits.start()
         self._dead.start()

@@ -67,6 +67,7 @@ class Spooler:
         self._drain: asyncio.Task[None] | None = None
         self._keeping: set[asyncio.Task[list[Submitted]]] = set()
         self._taken = self._brought = 0  # since the start
+        self._shared = False  # items of tenants were seen: the first of each call is looked at
 
     async def start(self) -> None:
         """Begins to bring spooled workloads to the queue, those of an earlier run too. The spool is open."""
@@ -85,6 +86,7 @@ class Spooler:
     async def submit(self, items: Sequence[NewItem]) -> tuple[list[Submitted], bool]:
         """Stores all items or none, and returns whether they were spooled. Raises the queue's own errors, and
         Overloaded where the spool is full."""
+        self._shared = self._shared or bool(items[0].kind.tenant)
         ordered = any(item.key or (item.dedupe_key and not _is_token(item.dedupe_key)) for item in items)
         asked = False
         if self._rule.way(ordered) is SubmissionWay.STORE:
@@ -122,7 +124,7 @@ class Spooler:
 
     async def _keep(self, known: Sequence[NewItem]) -> list[Submitted]:
         try:
-            answers = await self._spool.add(known)
+            answers = await self._spool.add(known, self._shared)
             await self._look()
         finally:
             self._rule.entering -= len(known)

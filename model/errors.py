@@ -86,11 +86,13 @@ class NotConnected(Unavailable):
 
 
 class Overloaded(Unavailable):
-    """Refused to protect the platform. `retry_after` is in seconds."""
+    """Refused to protect the platform. `retry_after` is in seconds. `of_tenant`: a tenant has taken its part of a room,
+    which others find open."""
 
-    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+    def __init__(self, message: str, retry_after: float = 1.0, of_tenant: bool = False) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.of_tenant = of_tenant
 
 
 class StoreFull(Unavailable):

@@ -151,7 +151,8 @@ class JobStatus:
 @dataclass(frozen=True, slots=True)
 class TreeStatus:
     """A tree, and how its jobs stand. `why`: what ended it before its time. `job_of_item`: where it was asked for by
-    one of its items, that item's job. `anew`: in the answer to another try, as of a TreeRetry."""
+    one of its items, that item's job. `anew`: in the answer to another try, as of a TreeRetry. `paused_with`: of one
+    that is paused, the right with which it was, as text; empty: it was not noted."""
 
     id: str
     type: str
@@ -165,6 +166,7 @@ class TreeStatus:
     jobs: list[JobStatus] = field(default_factory=list)
     job_of_item: str = ""
     anew: list[str] = field(default_factory=list)
+    paused_with: str = ""
 
     @property
     def over(self) -> bool:

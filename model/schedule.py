@@ -79,6 +79,7 @@ class Schedule:
     grace       how late a run may be before it counts as missed
     starts, until    no instant before, or after (both themselves included)
     max_runs    so many and no more; 0: no bound. Those by hand do not count
+    paused_with the right with which it was paused, as text, which only the gateway writes; empty: it was not noted
     """
 
     name: str
@@ -102,6 +103,7 @@ class Schedule:
     created_by: str = ""
     created_at: float = 0.0
     origin: Origin = Origin.HAND
+    paused_with: str = ""
 
     @property
     def when(self) -> str:
@@ -115,7 +117,7 @@ class Schedule:
         return self._said() == other._said()
 
     def _said(self) -> tuple[object, ...]:
-        told = ("created_by", "created_at", "origin")
+        told = ("created_by", "created_at", "origin", "paused_with")
         return tuple(getattr(self, name) for name in self.__dataclass_fields__ if name not in told)
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..model.backoff import CALL, Backoff
 from ..model.errors import Overloaded, StoreFull, Unavailable
 from ..model.jitter import jittered_longer, jittered_shorter
+from .call import Call
 from .discovery import Found
 
 T = TypeVar("T")
@@ -100,10 +101,12 @@ class Conversation:
         extra: float = 0.0,
         again: bool = True,
         meanwhile: Callable[[], None] | None = None,
+        calls: Sequence[Call] = (),
     ) -> Steps[Any]:
         """Makes a call, again and again while no gateway can be reached or all ask to come later, within `patience`
         (plus `extra` seconds for each answer). A try that was not answered may have been heard: from then on no refusal
-        proves that nothing was stored."""
+        proves that nothing was stored. Where the `calls` in it are of several tenants, none of them waits for a tenant
+        that has no room."""
         end = self.now() + self._patience
         backoff, places = Backoff(*CALL), len(self.addresses)
         asked, soonest = 0, math.inf  # of this round: how many gateways, and the shortest wait that one asked for
@@ -120,6 +123,8 @@ class Conversation:
                     raise
                 problem: Unavailable = error
             except Overloaded as error:
+                if error.of_tenant and not heard and any(each.tenant != calls[0].tenant for each in calls):
+                    raise
                 problem = error
                 soonest = min(soonest, error.retry_after)
             except Unavailable as error:

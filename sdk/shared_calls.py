@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from ..foundation.lifecycle import end_all
-from ..model.errors import UserError
+from ..model.errors import Overloaded, UserError
 from ..wire.gateway_messages import Accepted
 from .call import Call
 from .submitting import new_token
@@ -70,12 +70,11 @@ class SharedCalls:
     async def _make(self, group: list[_Lone]) -> None:
         try:
             answers = await self._submit([each.call for each in group], [each.token for each in group])
-        except UserError as error:
-            if len(group) == 1:
-                _tell(group[0].future, error)
-            else:  # all were refused for one of them: which one it is shows when each goes alone
-                await asyncio.gather(*(self._make([each]) for each in group))
         except Exception as error:
+            parts = _apart(group, error)
+            if len(parts) > 1:  # all were refused for one of them: which one it is shows when each goes alone
+                await asyncio.gather(*map(self._make, parts))
+                return
             for each in group:
                 _tell(each.future, error)
         except asyncio.CancelledError:
@@ -91,6 +90,19 @@ class SharedCalls:
         """Ends the calls under way, heard by the gateway or not; their callers get `why` raised."""
         self._closed = why
         await end_all(self._running)
+
+
+def _apart(group: list[_Lone], error: Exception) -> list[list[_Lone]]:
+    """The submissions that may go well without the others: each by itself, or those of each tenant where one has no
+    room."""
+    if isinstance(error, UserError):
+        return [[each] for each in group]
+    if not isinstance(error, Overloaded) or not error.of_tenant:
+        return [group]
+    parts: dict[str, list[_Lone]] = {}
+    for each in group:
+        parts.setdefault(each.call.tenant, []).append(each)
+    return [*parts.values()]
 
 
 def _tell(future: asyncio.Future[Accepted], error: BaseException) -> None:

@@ -33,7 +33,7 @@ def new_token() -> str:
 def together(talk: Conversation, calls: Sequence[Call], tokens: Sequence[str]) -> Steps[list[Accepted]]:
     """Submits a few calls, each under its token; all are stored, or none."""
     workloads = [message(call, token) for call, token in zip(calls, tokens, strict=True)]
-    reply = yield from talk.answered("Submit", pb.SubmitRequest(workloads=workloads))
+    reply = yield from talk.answered("Submit", pb.SubmitRequest(workloads=workloads), calls=calls)
     return accepted(reply)
 
 
@@ -62,7 +62,7 @@ def submit_many(
                 tell()
                 return done
             chunk, request = one
-            reply = yield from talk.answered("Submit", request, again=resend, meanwhile=meanwhile)
+            reply = yield from talk.answered("Submit", request, again=resend, meanwhile=meanwhile, calls=chunk)
         except Exception as error:
             tell()
             if not done:

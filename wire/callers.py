@@ -79,6 +79,12 @@ CALLER: contextvars.ContextVar[Caller | None] = contextvars.ContextVar("tailrace
 RIGHTS: contextvars.ContextVar[GrantedRights | None] = contextvars.ContextVar("tailrace-rights", default=None)
 
 
+def rights_of_caller() -> tuple[Right, ...] | None:
+    """The rights of the caller of the call that is being answered; None: it has none of its own."""
+    granted = RIGHTS.get()
+    return None if granted is None else granted.rights
+
+
 def require(needs: Iterable[Need]) -> None:
     """Raises InvalidRequest where the caller of the call that is being answered lacks a right."""
     granted = RIGHTS.get()

@@ -9,6 +9,9 @@ from ..model.errors import InvalidRequest
 from ..model.schedule import CatchUp, Origin, Overlap, Schedule, ScheduledRun, ScheduleRow, usual_catch_up
 from .v1 import gateway_pb2 as pb
 
+#: The fields of a schedule that its owner says.
+_SAID = [field.name for field in fields(Schedule) if field.name != "paused_with"]
+
 
 @dataclass(frozen=True, slots=True)
 class ScheduleView:
@@ -30,12 +33,12 @@ class ScheduleView:
 
 def schedule_to_wire(schedule: Schedule) -> pb.Schedule:
     """A schedule as a message."""
-    return pb.Schedule(**{field.name: getattr(schedule, field.name) for field in fields(schedule)})
+    return pb.Schedule(**{name: getattr(schedule, name) for name in _SAID})
 
 
 def schedule_from_wire(message: pb.Schedule) -> Schedule:
     """The inverse of `schedule_to_wire`, with defaults for empty fields. Raises InvalidRequest for unknown words."""
-    said = {field.name: getattr(message, field.name) for field in fields(Schedule)}
+    said = {name: getattr(message, name) for name in _SAID}
     usual = Schedule("", "")
     for name in ("timezone", "catch_up_max", "grace"):
         said[name] = said[name] or getattr(usual, name)

@@ -37,9 +37,10 @@ _STATUS: list[tuple[type[TailraceError], StatusCode]] = [
 #: Codes for: nobody answered, or not in time, or the server was stopped meanwhile (our own cancellation has none).
 _AWAY = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
 _CLASSES = {kind.__name__: kind for kind, _ in _STATUS}
-#: Metadata that carries the error's class, and for how many seconds an overload lasts.
+#: Metadata that carries the error's class, for how many seconds an overload lasts, and that it is of a tenant.
 ERROR_KEY = "tailrace-error"
 RETRY_AFTER_KEY = "tailrace-retry-after"
+OF_TENANT_KEY = "tailrace-of-tenant"
 #: Characters of an error's message that cross: a status travels in headers, which gRPC bounds at 8 KiB.
 MESSAGE_LENGTH = 1000
 
@@ -59,6 +60,7 @@ def status_of(error: TailraceError) -> CallStatus:
     metadata = [(ERROR_KEY, kind.__name__)]
     if isinstance(error, Overloaded):
         metadata.append((RETRY_AFTER_KEY, repr(error.retry_after)))
+        metadata += [(OF_TENANT_KEY, "yes")] if error.of_tenant else []
     return CallStatus(code, str(error)[:MESSAGE_LENGTH], tuple(metadata))
 
 
@@ -67,11 +69,11 @@ def refused(why: str) -> CallStatus:
     return CallStatus(StatusCode.UNAUTHENTICATED, why, ((ERROR_KEY, InvalidRequest.__name__),))
 
 
-def error_named(name: str, message: str, retry_after: float) -> TailraceError | None:
+def error_named(name: str, message: str, retry_after: float, of_tenant: bool = False) -> TailraceError | None:
     """The error of a class that the other side named; None: errors of this name are not known here."""
     kind = _CLASSES.get(name)
     if kind is Overloaded:
-        return Overloaded(message, retry_after)
+        return Overloaded(message, retry_after, of_tenant)
     return None if kind is None else kind(message)
 
 
@@ -81,7 +83,8 @@ def error_of_status(status: CallStatus, address: str, reason: str = "") -> Tailr
     metadata: Mapping[str, str] = dict(status.metadata)
     details = status.details or str(status.code)
     retry_after = float(metadata.get(RETRY_AFTER_KEY, 1.0))
-    if (named := error_named(metadata.get(ERROR_KEY, ""), details, retry_after)) is not None:
+    of_tenant = OF_TENANT_KEY in metadata
+    if (named := error_named(metadata.get(ERROR_KEY, ""), details, retry_after, of_tenant)) is not None:
         return named
     if status.code in _AWAY:
         why = details.rpartition(": ")[2] if details.startswith("failed to connect") else details

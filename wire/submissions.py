@@ -100,8 +100,10 @@ async def answer_submissions(submit: Callable[[pb.SubmitRequest], Awaitable[pb.S
 
 
 def _refusal(error: TailraceError) -> pb.Refusal:
-    retry_after = error.retry_after if isinstance(error, Overloaded) else 0.0
-    return pb.Refusal(error=type(error).__name__, message=str(error)[:MESSAGE_LENGTH], retry_after=retry_after)
+    made = pb.Refusal(error=type(error).__name__, message=str(error)[:MESSAGE_LENGTH])
+    if isinstance(error, Overloaded):
+        made.retry_after, made.of_tenant = error.retry_after, error.of_tenant
+    return made
 
 
 # The client's half.
@@ -199,7 +201,7 @@ class Submissions:
             future.set_result(answer.reply)
             return
         refusal = answer.refusal
-        error = error_named(refusal.error, refusal.message, refusal.retry_after)
+        error = error_named(refusal.error, refusal.message, refusal.retry_after, refusal.of_tenant)
         future.set_exception(error or TailraceError(f"{self._gateway}: {refusal.message}"))
 
     def _away(self, why: str) -> NotConnected:

@@ -37,7 +37,7 @@ def row_json(row: ScheduleRow | None) -> str:
 def _schedule(schedule: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(Schedule):
-        value = getattr(schedule, field.name)
+        value: Any = getattr(schedule, field.name, "")  # a message has fewer
         if field.name == "name" or not value:
             continue
         if field.name in _MOMENTS:

@@ -18,15 +18,24 @@ queue recognises it, else it is refused (its client chose to send no tokens).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from ...model.backoff import SPOOL, doubled
 from ...model.errors import Overloaded
 from ...model.jitter import jittered
+from ...model.shared_room import SharedRoom
 
 #: Seconds that a client is told to wait when the spool is full: the store has to come back first.
 FULL_WAIT = 5.0
+BACK = "try again when the store is back"
+#: The room of the spool, as tenants share it: workloads, and payload bytes.
+ITEMS = SharedRoom("workloads that are spooled while the store is away (`spool_items`)", BACK, FULL_WAIT)
+BYTES = SharedRoom("bytes that are spooled while the store is away (`spool_bytes`)", BACK, FULL_WAIT)
+
+#: Workloads, and their payload bytes; and such by tenant.
+Load = tuple[int, int]
+Loads = Mapping[str, Load]
 
 
 class SpoolState(Enum):
@@ -87,14 +96,20 @@ class SpoolRule:
         queue would recognise the submission."""
         return self._most_items > 0 and (known_again or not asked)
 
-    def check_room(self, held: int, held_size: int, items: int, size: int) -> None:
-        """Raises Overloaded where a spool that holds `held` items may not take `items` more."""
-        if held + items > self._most_items or held_size + size > self._most_bytes:
+    def check_room(self, held: Loads, more: Loads, whole: Load, *, shared: bool) -> None:
+        """Raises Overloaded where a spool that holds so much of each tenant, `whole` of all, may not take so much more.
+        `shared`: tenants are in use, so that each leaves others theirs."""
+        both = zip(zip(*more.values(), strict=True), whole, (self._most_items, self._most_bytes), strict=True)
+        if any(sum(new) + there > most for new, there, most in both):
             raise Overloaded(
-                f"the store is away, and the gateway has spooled {held} workloads ({held_size} bytes) of at most "
-                f"{self._most_items} ({self._most_bytes} bytes): try again when the store is back",
+                f"the store is away, and the gateway has spooled {whole[0]} workloads ({whole[1]} bytes) of at most "
+                f"{self._most_items} ({self._most_bytes} bytes): {BACK}",
                 FULL_WAIT,
             )
+        if shared:
+            for part, room, most in ((0, ITEMS, self._most_items), (1, BYTES, self._most_bytes)):
+                there, new = ({tenant: load[part] for tenant, load in loads.items()} for loads in (held, more))
+                room.check(there, new, whole[part], most)
 
     def holds(self, items: int, size: int) -> None:
         """Takes the present content of the spool, after it was opened and after each change."""

@@ -9,6 +9,7 @@ from typing import NoReturn, Protocol, runtime_checkable
 from ...model.errors import InvalidRequest
 from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeRetry, TreeSpec, TreeStatus
 from ..config import StoresConfig
+from ..queue.counts import Held
 from ..queue.intake import Callback
 from ..queue.queue import Queue
 from ..queue.sqlite.queue import SqliteQueue
@@ -61,6 +62,9 @@ class NoJobs:
     async def still_open(self, trees: Sequence[str]) -> list[str]:
         return []
 
+    async def held(self, what: str) -> Held:
+        return Held(0, 0, {})
+
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         return []
 
@@ -68,6 +72,9 @@ class NoJobs:
         self._refuse()
 
     async def change(self, tree: str, what: str, why: str) -> str:
+        self._refuse()
+
+    async def hold(self, tree: str, right: str, seen: str | None) -> str:
         self._refuse()
 
     async def retry(self, tree: str, id: str, who: str) -> TreeRetry:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeRetry, TreeSpec, TreeStatus
 from ...model.workload import Kind
+from ..queue.counts import Held
 from ..queue.intake import Callback
 
 
@@ -50,6 +51,10 @@ class JobLooks(Protocol):
     async def still_open(self, trees: Sequence[str]) -> list[str]:
         """Returns those of these trees that are known and not over, in one read."""
 
+    async def held(self, what: str) -> Held:
+        """The room for `open` trees, or for the bytes that trees have `kept`, and who has it: tenants of trees, while
+        more than half of it is taken. May take a second then."""
+
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         """Returns trees, the newest first; only those in `state` unless it is empty. `after`: the id of the tree after
         which to go on."""
@@ -81,7 +86,13 @@ class Jobs(JobLooks, JobRedrives, JobGathers, Protocol):
         """Returns the results of ended items of final jobs, in their order."""
 
     async def change(self, tree: str, what: str, why: str) -> str:
-        """Does `cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over` if nothing could be done."""
+        """Does `cancel` or `delete`, or what `hold` does with no right noted: `pause` or `resume`. Answers `done`, or
+        `over` if nothing could be done."""
+
+    async def hold(self, tree: str, right: str, seen: str | None) -> str:
+        """Pauses a tree and notes the right with which it is paused, in place of the noted one; resumes it where
+        `right` is empty. Answers `done`, or `over` if nothing could be done; `moved` where the noted right is not the
+        one that was `seen` (None: whatever it is), and nothing was changed."""
 
     async def retry(self, tree: str, id: str, who: str) -> TreeRetry:
         """Makes another tree, with this id, of a tree's failed items, and seals it. A repeated call goes on where the

@@ -6,6 +6,7 @@ the answer by compare-and-set (`Schedules.fire`), so that of any number of calle
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice, takewhile
 
@@ -70,16 +71,21 @@ def upcoming(row: ScheduleRow, now: float, count: int = 10) -> list[float]:
     return [due_at(row.schedule, instant) for instant in few]
 
 
-def paused(row: ScheduleRow) -> ScheduleRow:
-    """The row of a schedule that fires no more."""
-    return row._replace(paused=True, next_at=0.0)
+def paused(row: ScheduleRow, right: str = "") -> ScheduleRow:
+    """The row of a schedule that fires no more; it is paused with this right."""
+    return row._replace(schedule=replace(row.schedule, paused_with=right), paused=True, next_at=0.0)
 
 
 def resumed(row: ScheduleRow, now: float) -> ScheduleRow:
     """The row of a schedule that fires again. Runs that fell into the pause are passed over (counted up to LOOK_AT)."""
     fell = takewhile(lambda instant: instant <= now, instants_after(row.schedule, row.decided))
     passed = sum(1 for _ in islice(fell, LOOK_AT))
-    after = row._replace(paused=False, decided=_decided(row, now), passed_over=row.passed_over + passed)
+    after = row._replace(
+        schedule=replace(row.schedule, paused_with=""),
+        paused=False,
+        decided=_decided(row, now),
+        passed_over=row.passed_over + passed,
+    )
     return after._replace(next_at=next_at(after, after.decided))
 
 
@@ -90,8 +96,9 @@ def begun(schedule: Schedule, now: float) -> ScheduleRow:
 
 
 def replaced(row: ScheduleRow, schedule: Schedule, now: float) -> ScheduleRow:
-    """The row with another definition under the same name. Its counts go on, and runs that the new definition would
-    have had before are not missed."""
+    """The row with another definition under the same name. Its counts and its pause go on, and runs that the new
+    definition would have had before are not missed."""
+    schedule = replace(schedule, paused_with=row.schedule.paused_with)
     after = row._replace(schedule=schedule, decided=_decided(row, now))
     return after if row.paused else after._replace(next_at=next_at(after, after.decided))
 

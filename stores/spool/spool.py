@@ -60,9 +60,10 @@ class Spooled:
 class SpooledSubmissions(Protocol):
     """Submissions in the order in which they came. Invariant: each is here until the queue is known to have it."""
 
-    async def add(self, items: Sequence[NewItem]) -> list[Submitted]:
+    async def add(self, items: Sequence[NewItem], shared: bool = False) -> list[Submitted]:
         """Stores all items or none; each has a dedupe key. An item whose ⟨function, dedupe key⟩ is spooled already is a
-        duplicate of that. Raises Overloaded beyond the spool's bounds, and StoreFull."""
+        duplicate of that. `shared`: its caller has seen items of tenants, as the spool itself may have: from then on
+        the room is theirs together. Raises Overloaded beyond the spool's bounds, and StoreFull."""
 
     async def next(self, items: int, size: int) -> list[SpooledItem]:
         """The first items, at most so many and (beside the first) so many payload bytes."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
@@ -24,6 +24,7 @@ from .spool import PREFIX, Spooled, SpooledItem, SpooledTotals
 
 #: Rows that one write may sweep away: a bound on the time that it holds the writer.
 SWEEP = 2000
+EMPTY = SpooledTotals(0, 0)
 _COLUMNS = "id, function, priority, collection, tenant, payload, due, key, headers, dedupe_key, expires_at"
 _IDS = "(SELECT value FROM json_each(?))"
 
@@ -66,8 +67,20 @@ _MOVED = "EXISTS (SELECT 1 FROM moved_spool AS m WHERE m.id = spooled.id)"
 _CANCELLED = "EXISTS (SELECT 1 FROM cancelled_spool AS c WHERE c.id = spooled.id)"
 
 T = TypeVar("T")
-#: Called with the items and bytes that are held and those that would be added: raises where there is no room for them.
-Room = Callable[[int, int, int, int], None]
+
+
+class SpoolRoom(Protocol):
+    """Raises where a spool has no room for more: by tenant, what it holds and what would be added, and what it holds in
+    all. `shared`: tenants are in use."""
+
+    def __call__(
+        self,
+        held: Mapping[str, tuple[int, int]],
+        more: Mapping[str, tuple[int, int]],
+        whole: tuple[int, int],
+        *,
+        shared: bool,
+    ) -> None: ...
 
 
 class SqliteSpool:
@@ -83,7 +96,7 @@ class SqliteSpool:
         file: SqliteFile,
         clock: Clock = SYSTEM_CLOCK,
         *,
-        room: Room,
+        room: SpoolRoom,
         retention: float = 7 * 86_400.0,
         most_kept: int = 1_000_000,
         trusted: TrustedTime | None = None,
@@ -95,7 +108,9 @@ class SqliteSpool:
         self._retention = retention
         self._most_kept = most_kept
         self._ids = Ids(0)
-        self._held = self._durable = SpooledTotals(0, 0)  # in the writer; once it is committed
+        self._held = self._durable = EMPTY  # in the writer; once it is committed
+        self._of_tenants: dict[str, SpooledTotals] = {}  # in the writer: its parts, of tenants that have some
+        self._shared = False  # in the writer: some item was a tenant's
         self._kept = 0
         file.on_rollback(self._reload)
 
@@ -104,14 +119,26 @@ class SqliteSpool:
         await self._file.write(self._reload)
 
     def _reload(self, connection: sqlite3.Connection) -> None:
-        self._held = self._durable = SpooledTotals(
-            *connection.execute("SELECT count(*), coalesce(sum(length(payload)), 0) FROM spooled").fetchone()
-        )
+        self._of_tenants, self._held = {}, EMPTY
+        self._holds(connection.execute("SELECT tenant, count(*), sum(length(payload)) FROM spooled GROUP BY 1"))
+        self._durable = self._held
+        left = "SELECT 1 FROM left_spool WHERE tenant <> '' LIMIT 1"
+        self._shared = self._shared or any(self._of_tenants) or connection.execute(left).fetchone() is not None
         last = connection.execute(
             "SELECT max(coalesce((SELECT max(id) FROM spooled), 0), coalesce((SELECT max(id) FROM left_spool), 0))"
         )
         self._ids = Ids(max(self._ids.last, last.fetchone()[0]))
         (self._kept,) = connection.execute("SELECT count(*) FROM left_spool").fetchone()
+
+    def _holds(self, more: Iterable[tuple[str, int, int]], sign: int = 1) -> None:
+        """Adds workloads and bytes by tenant to those that are held, or takes them off."""
+        for tenant, items, size in more:
+            own = self._of_tenants.pop(tenant, EMPTY)
+            own, self._held = (
+                SpooledTotals(of.items + sign * items, of.size + sign * size) for of in (own, self._held)
+            )
+            if own.items:
+                self._of_tenants[tenant] = own
 
     async def _write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Makes a write after which others learn the new totals, once it is durable: a gateway that is told that the
@@ -126,12 +153,12 @@ class SqliteSpool:
     def _committed(self, answer: tuple[object, SpooledTotals]) -> None:
         self._durable = answer[1]
 
-    async def add(self, items: Sequence[NewItem]) -> list[Submitted]:
+    async def add(self, items: Sequence[NewItem], shared: bool = False) -> list[Submitted]:
         if not items:
             return []
-        return await self._write(lambda connection: self._add(connection, items))
+        return await self._write(lambda connection: self._add(connection, items, shared))
 
-    def _add(self, connection: sqlite3.Connection, items: Sequence[NewItem]) -> list[Submitted]:
+    def _add(self, connection: sqlite3.Connection, items: Sequence[NewItem], shared: bool) -> list[Submitted]:
         names = [(item.kind.function, dedupe_name(item, tenant_key)) for item in items]
         wanted = json.dumps(names)
         known: dict[tuple[str, str], int] = {
@@ -144,20 +171,22 @@ class SqliteSpool:
         }
         rows: list[tuple[Any, ...]] = []
         answers: list[Submitted] = []
-        size = 0
+        more: dict[str, tuple[int, int]] = {}
         numbers = self._ids.take(len(items), int(self._clock.wall() * 1000))
         for number, item, named in zip(numbers, items, names, strict=True):
             first = known.setdefault(named, number)
             answers.append(Submitted(PREFIX + id_text(first), first != number))
             if first == number:
                 headers = json.dumps(item.headers) if item.headers else ""
-                more = (item.payload, item.due, item.key, headers, named[1], item.expires_at)
-                rows.append((number, *item.kind, *more))
-                size += len(item.payload)
+                rest = (item.payload, item.due, item.key, headers, named[1], item.expires_at)
+                rows.append((number, *item.kind, *rest))
+                count, size = more.get(item.kind.tenant, EMPTY)
+                more[item.kind.tenant] = (count + 1, size + len(item.payload))
         if rows:
-            self._room(*self._held, len(rows), size)
+            self._shared = self._shared or shared or any(more)
+            self._room(self._of_tenants, more, self._held, shared=self._shared)
             insert(connection, f"spooled ({_COLUMNS})", rows)
-            self._held = SpooledTotals(self._held.items + len(rows), self._held.size + size)
+            self._holds((tenant, *load) for tenant, load in more.items())
         return answers
 
     async def next(self, items: int, size: int) -> list[SpooledItem]:
@@ -210,11 +239,13 @@ class SqliteSpool:
         """Moves rows out of the waiting ones, all in one step. A row that is not due yet is known for the retention
         from its due time on: until then it waits in the queue, which knows it as long."""
         text, now = json.dumps(pairs), self._clock.wall()
-        count, size = connection.execute(
-            "SELECT count(*), coalesce(sum(length(payload)), 0) FROM spooled"
-            " WHERE id IN (SELECT value ->> 0 FROM json_each(?))",
+        before = self._held.items
+        gone = connection.execute(
+            "SELECT tenant, count(*), sum(length(payload)) FROM spooled"
+            " WHERE id IN (SELECT value ->> 0 FROM json_each(?)) GROUP BY 1",
             (text,),
-        ).fetchone()
+        )
+        self._holds(gone, -1)
         connection.execute(
             "INSERT OR REPLACE INTO left_spool SELECT s.id, j.value ->> 1, ?, c.id IS NOT NULL,"
             " iif(c.id IS NULL, max(?, s.due), ?), s.function,"
@@ -225,8 +256,7 @@ class SqliteSpool:
         )
         for table in ("spooled", "moved_spool", "cancelled_spool"):
             connection.execute(f"DELETE FROM {table} WHERE id IN (SELECT value ->> 0 FROM json_each(?))", (text,))
-        self._held = SpooledTotals(self._held.items - count, self._held.size - size)
-        self._kept += count
+        self._kept += before - self._held.items
         self._forget(connection)
 
     def _forget(self, connection: sqlite3.Connection) -> None:

@@ -195,6 +195,31 @@ class JobsLaws:
         found = await shown(engine, tree)
         assert (found.state, found.jobs[0].failed) == ("complete", 2)
 
+    async def test_a_pause_notes_its_right_and_is_lifted_only_by_who_saw_it(self, engine: JobsEngine) -> None:
+        # Given a tree that somebody paused
+        tree, jobs = await make(engine, tree_of(job("a"))), engine.jobs
+        await fill(engine, tree, b"1")
+        assert await jobs.hold(tree.id, "operate:a@acme", "") == "done"
+        # When another one pauses it too, then nobody resumes it who has not seen that
+        assert await jobs.hold(tree.id, "operate", "operate:a@acme") == "done"
+        await engine.reopen()
+        jobs = engine.jobs
+        for seen in ("", "operate:a@acme"):
+            assert await jobs.hold(tree.id, "", seen) == "moved"
+            assert await jobs.hold(tree.id, "operate:a@acme", seen) == "moved"
+        found = await shown(engine, tree)
+        assert (found.state, found.paused_with) == ("paused", "operate")
+        assert await take(engine, tree) is None
+        # And who has may, or whoever needs not look
+        assert await jobs.hold(tree.id, "", "operate") == "done"
+        assert (await shown(engine, tree)).paused_with == ""
+        await jobs.hold(tree.id, "operate", None)
+        assert await jobs.hold(tree.id, "", None) == "done"
+        assert [name for name, _ in await work(engine, tree, lambda name, payload: b"1")] == ["a"]
+        # And nothing is held of a tree that ends
+        await jobs.change(tree.id, "cancel", "enough")
+        assert await jobs.hold(tree.id, "operate", "") == "over"
+
     async def test_nothing_of_a_paused_tree_starts_until_it_is_resumed(self, engine: JobsEngine) -> None:
         tree = await make(engine, tree_of(job("a"), job("b", "a")))
         other = await make(engine, tree_of(job("a"), id="job-2"))

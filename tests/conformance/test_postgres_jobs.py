@@ -22,6 +22,7 @@ from tailrace.testing.conformance.jobs_kept import JobsKeptLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
 from tailrace.testing.conformance.jobs_retry import JobsRetryLaws
+from tailrace.testing.conformance.jobs_rooms import JobsRoomsLaws
 from tailrace.testing.conformance.jobs_unfit import JobsUnfitLaws
 
 
@@ -71,6 +72,7 @@ class TestPostgresJobs(
     JobEventsLaws,
     JobsGathersLaws,
     JobsKeptLaws,
+    JobsRoomsLaws,
     JobsRetryLaws,
     JobsUnfitLaws,
 ):

@@ -26,6 +26,8 @@ from tailrace.stores.queue.sqlite import queue as queue_sqlite
 from tailrace.stores.queue.sqlite.queue import SqliteQueue
 from tailrace.stores.results import sqlite as results_sqlite
 from tailrace.stores.results.sqlite import SqliteResults
+from tailrace.stores.schedules import sqlite as schedules_sqlite
+from tailrace.stores.schedules.sqlite import SqliteSchedules
 from tailrace.stores.sqlite.file import SqliteFile
 
 
@@ -59,6 +61,7 @@ async def open_stores(folder: Path, **config: Any) -> AsyncIterator[Stores]:
             SqliteDeadLetters(await opened("dead_letters", dead_letters_sqlite.SCHEMA)),
             SqliteControl(await opened("control", control_sqlite.SCHEMA)),
             jobs=SqliteJobs(queue),
+            schedules=SqliteSchedules(await opened("own_schedules", schedules_sqlite.SCHEMA)),
         )
 
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.gate import Gate
 from tailrace.model.limits import Quota
 from tailrace.model.rights import right_of
+from tailrace.model.schedule import Schedule
 from tailrace.model.token import Token, hash_of
 from tailrace.sdk.async_client import AsyncClient
 from tailrace.wire.gateway import GatewayClient
@@ -120,6 +122,60 @@ async def test_a_gate_is_lifted_by_a_right_as_wide_as_that_which_set_it(door: Do
         async with GatewayClient(door.server.address) as operator:
             await operator.set_gate(Gate("add", "", "resume"))
     assert (await door.stores.control.snapshot()).gates == []
+
+
+async def test_a_pause_of_a_schedule_is_lifted_by_a_right_as_wide_as_that_which_set_it(door: Door) -> None:
+    # Given a tenant's own operator, with two schedules of which an operator of everything pauses one
+    secret = await door.made("operate:add@acme", "submit:add@acme", "read:add@acme", name="acme")
+    nightly, hourly = (Schedule(name, "add", b'{"a":1}', every=3600.0, tenant="acme") for name in ("nightly", "hourly"))
+    with door.as_(secret) as address:
+        async with GatewayClient(address) as caller:
+            for each in (nightly, hourly):
+                await caller.put_schedule(each)
+            await caller.change_schedule("nightly", "pause")
+    with door.fleet.as_(door.fleet.issue("operator")):
+        async with GatewayClient(door.server.address) as operator:
+            await operator.change_schedule("nightly", "pause")
+    with door.as_(secret) as address:
+        async with GatewayClient(address) as caller:
+            # When the tenant resumes it, takes it away, or pauses it once more to resume that
+            await caller.change_schedule("nightly", "pause")
+            for what in ("resume", "remove"):
+                with pytest.raises(InvalidRequest, match=r"nightly was set with the right operate, .* one as wide"):
+                    await caller.change_schedule("nightly", what)
+            # Then it stays paused, also where it is replaced; and what the tenant paused itself it resumes
+            assert (await caller.put_schedule(replace(nightly, every=60.0), replace_it=True)).state == "paused"
+            await caller.change_schedule("hourly", "pause")
+            assert (await caller.change_schedule("hourly", "resume")).state == "active"
+    with door.fleet.as_(door.fleet.issue("operator")):
+        async with GatewayClient(door.server.address) as operator:
+            assert (await operator.change_schedule("nightly", "resume")).state == "active"
+
+
+async def test_a_pause_of_a_job_is_lifted_by_a_right_as_wide_as_that_which_set_it(door: Door) -> None:
+    # Given two jobs of a tenant, of which an operator of everything pauses one
+    rights = [f"{action}:add@acme" for action in ("operate", "submit", "read")]
+    secret = await door.made(*rights, name="acme")
+    with door.as_(secret) as address:
+        async with AsyncClient(address) as client:
+            theirs, own = [client.job("sums", "add", tenant="acme") for _ in range(2)]
+            for job in (theirs, own):
+                await job.add(a=1)
+                await job.pause()
+            with door.fleet.as_(door.fleet.issue("operator")):
+                async with AsyncClient(door.server.address) as operator:
+                    await operator.known_job(theirs.id).pause()
+            # When the tenant resumes both, the operator's after another pause of its own
+            await theirs.pause()
+            with pytest.raises(InvalidRequest, match=r"was set with the right operate, .* one as wide"):
+                await theirs.resume()
+            await own.resume()
+            # Then its own goes on, and the other one once somebody resumes it who may do as much
+            assert [(await job.status()).state for job in (theirs, own)] == ["paused", "running"]
+    with door.fleet.as_(door.fleet.issue("operator")):
+        async with AsyncClient(door.server.address) as operator:
+            await operator.known_job(theirs.id).resume()
+            assert (await operator.known_job(theirs.id).status()).state == "running"
 
 
 async def test_who_made_something_is_what_the_gateway_saw(door: Door) -> None:

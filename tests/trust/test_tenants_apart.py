@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,15 @@ from scenes.token_door import Door
 
 from tailrace import Call
 from tailrace.assembly.platform import Platform
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
 from tailrace.model.errors import Conflict, Overloaded
 from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.priority import Priority
 from tailrace.sdk.async_client import AsyncClient
+from tailrace.stores.config import StoresConfig
+from tailrace.stores.jobs.rules import refusals
+from tailrace.stores.jobs.sqlite.jobs import SqliteJobs
 from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.v1 import gateway_pb2 as pb
 
@@ -118,11 +126,124 @@ async def test_a_flood_of_one_tenant_leaves_room_in_the_queue(small_stores: Any)
                 for _ in range(100):
                     await put(2, "acme")
                     await asyncio.sleep(0.05)
-            # When another one comes, and one without a tenant, then there is room for them
+            # When another one comes, and one without a tenant, then there is room for them, also in a call with its
             await put(20, "beta")
             await put(20, "")
+            tries = [client.submit("add", a=1, tenant=each) for each in ("acme", "acme", *TENANTS)]
+            tried = await asyncio.gather(*tries, return_exceptions=True)
+            assert [isinstance(each, Overloaded) for each in tried] == [True, True, True, False]
+            # And once some of its own are over, there is room for more
+            demand = Demand({Cell("add", int(Priority.EVENTUAL)): 200}, frozenset(), 200)
+            for _ in range(3):
+                leased = await small_stores.queue.lease(demand, 30.0, 0)
+                await small_stores.queue.settle(leased.fence, leased.ids, [])
+            async with asyncio.timeout(10):
+                while True:
+                    with contextlib.suppress(Overloaded):
+                        await put(2, "acme")
+                        break
+                    await asyncio.sleep(0.05)  # as a gateway looks about once a second
     finally:
         await gateway.stop()
+
+
+async def test_a_flood_of_one_tenant_leaves_room_in_the_spool(stores: Any, tmp_path: Path) -> None:
+    # Given a gateway whose store is away, and which spools 40 workloads of 4000 bytes
+    door = await SpoolDoor(stores, tmp_path / "spool", spool_items=40, spool_bytes=4000).open()
+    try:
+        door.queue.trouble = "away"
+
+        async def put(tenant: str, **given: Any) -> None:
+            await door.client.submit("add", tenant=tenant, **given)
+
+        # When a tenant submits until it is refused, small ones and large ones
+        with pytest.raises(Overloaded, match=r"tenant 'acme' has about 20 of the 40 workloads .*`spool_items`.*others"):
+            for each in range(40):
+                await put("acme", a=each)
+        with pytest.raises(Overloaded, match=r"tenant 'large' has about \d+ of the 4000 bytes .*`spool_bytes`.*others"):
+            for each in range(40):
+                await put("large", a=each, text="x" * 500)
+        # Then another one, and one without a tenant, find room, also in a call that another's share: its refusal is its
+        held = await door.client.submit_many([Call("add", a=each, tenant="beta") for each in range(3)])
+        assert all(each.id for each in held)
+        tries = await asyncio.gather(put("beta", a=9), put("acme", a=9), put("", a=9), return_exceptions=True)
+        assert [type(each) for each in tries] == [type(None), Overloaded, type(None)]
+        # And a batch of several is refused whole, at once, for the one that has none, and taken without it
+        async with asyncio.timeout(2):
+            with pytest.raises(Overloaded, match="'acme'"):
+                await door.client.submit_many([Call("add", a=1, tenant=each) for each in TENANTS])
+        await door.client.submit_many([Call("add", a=1, tenant="beta")])
+        # And once the store has them, there is room for the first one at once
+        door.queue.trouble = "none"
+        await door.drained()
+        door.queue.trouble = "away"
+        for each in range(20):
+            await put("acme", a=each)
+    finally:
+        await door.close()
+
+
+async def test_who_uses_no_tenants_has_the_whole_spool(stores: Any, tmp_path: Path) -> None:
+    # Given a gateway whose store is away, and nobody with a tenant
+    door = await SpoolDoor(stores, tmp_path / "spool", spool_items=40).open()
+    try:
+        door.queue.trouble = "away"
+        await door.client.submit_many([Call("add", a=each) for each in range(40)])
+        with pytest.raises(Overloaded, match="has spooled 40 workloads"):
+            await door.client.submit("add", a=1)
+    finally:
+        await door.close()
+
+
+async def test_jobs_of_one_tenant_leave_others_theirs(stores: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusals, "MOST_OPEN", 20)
+    gateway = stores.gateway()
+    await gateway.start()
+    try:
+        async with AsyncClient(gateway.address, timeout=1) as client:
+
+            async def open_one(tenant: str, key: str) -> None:
+                await client.job("sums", "add", tenant=tenant, key=key).add(a=1)
+
+            # Given a tenant that makes jobs until it is refused
+            with pytest.raises(Overloaded, match=r"the tenant 'acme' has about \d+ of the 20 jobs .*others"):
+                for each in range(20):
+                    await open_one("acme", f"{each}")
+                    await asyncio.sleep(0.15)  # as a gateway sees that room is scarce within about a second
+            # Then another one makes some, and one without a tenant
+            await open_one("beta", "1")
+            await open_one("", "1")
+    finally:
+        await gateway.stop()
+
+
+async def test_what_jobs_of_one_tenant_keep_leaves_others_theirs(tmp_path: Path) -> None:
+    # Given jobs of a tenant that keep more than half of what may be kept
+    async with open_stores(tmp_path, job_bytes=10_000) as stores:
+        await stores.control.register([FunctionSpec("add")])
+        stores = replace(stores, jobs=SqliteJobs(stores.queue, StoresConfig(job_bytes=10_000)))
+        gateway = stores.gateway()
+        await gateway.start()
+        try:
+            async with AsyncClient(gateway.address, timeout=1) as client:
+                jobs = {each: client.job("pages", "add", tenant=each) for each in TENANTS}
+                for each in range(6):
+                    await jobs["acme"].add(a=each)
+                await jobs["beta"].add(a=1)
+                demand = Demand({Cell("add", int(Priority.EVENTUAL)): 100}, frozenset(), 100)
+                leased = await stores.queue.lease(demand, 30.0, 0)
+                mine = [(id, kind) for id, kind in zip(leased.ids, leased.kinds, strict=True) if kind.tenant == "acme"]
+                ends = [Settle(id, leased.fence, State.SUCCESS, result=b"x" * 1000) for id, _ in mine]
+                assert await stores.queue.settle(leased.fence, [], ends) == []
+                # When it adds more, then it is refused once that is seen
+                with pytest.raises(Overloaded, match=r"'acme' has about 6000 of the 10000 bytes .*job_bytes.*delete"):
+                    for each in range(100):
+                        await jobs["acme"].add(a=each)
+                        await asyncio.sleep(0.1)
+                # And another one is not
+                await jobs["beta"].add(a=2)
+        finally:
+            await gateway.stop()
 
 
 async def test_receivers_of_one_tenant_take_no_place_of_anothers_callbacks(stores: Any) -> None:

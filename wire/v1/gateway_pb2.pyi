@@ -90,14 +90,16 @@ class NumberedAnswer(_message.Message):
     def __init__(self, number: _Optional[int] = ..., reply: _Optional[_Union[SubmitReply, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ...) -> None: ...
 
 class Refusal(_message.Message):
-    __slots__ = ("error", "message", "retry_after")
+    __slots__ = ("error", "message", "retry_after", "of_tenant")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     RETRY_AFTER_FIELD_NUMBER: _ClassVar[int]
+    OF_TENANT_FIELD_NUMBER: _ClassVar[int]
     error: str
     message: str
     retry_after: float
-    def __init__(self, error: _Optional[str] = ..., message: _Optional[str] = ..., retry_after: _Optional[float] = ...) -> None: ...
+    of_tenant: bool
+    def __init__(self, error: _Optional[str] = ..., message: _Optional[str] = ..., retry_after: _Optional[float] = ..., of_tenant: _Optional[bool] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
     __slots__ = ("ids", "tries")

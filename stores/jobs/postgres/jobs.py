@@ -20,6 +20,7 @@ from ...config import StoresConfig
 from ...postgres.arrays import blobs, numbers, texts, truths
 from ...postgres.server import explained
 from ...queue.admission import check as check_items
+from ...queue.counts import Held
 from ...queue.ids import id_number, id_text
 from ...queue.intake import Callback
 from ...queue.postgres.capacity import COUNTED
@@ -194,6 +195,19 @@ class PostgresJobs:
     async def still_open(self, trees: Sequence[str]) -> list[str]:
         return await queries.still_open(self._ground.read, trees)
 
+    async def held(self, what: str) -> Held:
+        refusals.check_room(what)
+        if what == "open":
+            most = refusals.MOST_OPEN
+            [(used,)] = await self._ground.read(call.OPEN, (), "the number of jobs")
+        else:
+            most = self._config.job_bytes
+            await self._is_full()
+            used = self._kept
+        if used * 2 <= most or not any(kind.tenant for kind in [*self._ground.kinds.kinds.values()]):
+            return Held(most, used, {})
+        return Held(most, used, dict(await self._ground.read(call.HELD[what], (), "the room of tenants")))
+
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         refusals.check_state(state)
         if after:
@@ -211,7 +225,16 @@ class PostgresJobs:
     async def change(self, tree: str, what: str, why: str) -> str:
         refusals.check_names(tree)
         refusals.check_change(what)
-        [(word,)] = await self._ground.write(call.CHANGE, (tree, what, why), "a change of a job")
+        if what in refusals.HOLDS:
+            return await self.hold(tree, refusals.HOLDS[what], None)
+        return await self._change(call.CHANGE, tree, what, why)
+
+    async def hold(self, tree: str, right: str, seen: str | None) -> str:
+        refusals.check_names(tree)
+        return await self._change(call.HOLD, tree, right, seen)
+
+    async def _change(self, statement: str, tree: str, *rest: str | None) -> str:
+        [(word,)] = await self._ground.write(statement, (tree, *rest), "a change of a job")
         if word == "unknown":
             raise refusals.unknown(tree)
         await self._advance_soon()

@@ -27,7 +27,8 @@ _STATES = {
 # Trees with their jobs, a row for each job; counts that are not folded yet are included.
 _SHOW = (
     "SELECT t.tree, t.id, t.type, t.key, t.policy, t.created_by, t.created_at, t.complete_at, t.why, t.ending,"
-    " t.paused, j.name, l.function, (SELECT coalesce(array_agg(o.name ORDER BY o.job), '{}') FROM S.job_parents AS p"
+    " t.paused, CASE WHEN t.paused THEN t.paused_with ELSE '' END,"
+    " j.name, l.function, (SELECT coalesce(array_agg(o.name ORDER BY o.job), '{}') FROM S.job_parents AS p"
     " JOIN S.jobs AS o ON o.job = p.parent WHERE p.job = j.job), j.final, j.sealed, j.pending + coalesce(d.pending, 0),"
     " j.succeeded + coalesce(d.succeeded, 0), j.failed + coalesce(d.failed, 0), j.complete_at, j.gather, j.each,"
     " l.collection, k.tenant"
@@ -98,8 +99,8 @@ async def listing(read: RunStatement, state: str, after: str, limit: int) -> lis
 def _statuses(rows: Sequence[tuple[Any, ...]]) -> list[TreeStatus]:
     found: dict[int, TreeStatus] = {}
     for row in rows:
-        tree, id, type_, key, policy, created_by, created_at, complete_at, why, ending, paused = row[:11]
-        name, function, parents, final, sealed, pending, succeeded, failed, job_complete_at, *rest = row[11:]
+        tree, id, type_, key, policy, created_by, created_at, complete_at, why, ending, paused, with_right = row[:12]
+        name, function, parents, final, sealed, pending, succeeded, failed, job_complete_at, *rest = row[12:]
         status = found.get(tree)
         if status is None:
             status = found[tree] = TreeStatus(
@@ -112,6 +113,7 @@ def _statuses(rows: Sequence[tuple[Any, ...]]) -> list[TreeStatus]:
                 created_at / 1e6,
                 (complete_at or 0) / 1e6,
                 why,
+                paused_with=with_right,
             )
         over = (job_complete_at or 0) / 1e6
         status.jobs.append(JobStatus(name, function, parents, final, sealed, pending, succeeded, failed, over, *rest))

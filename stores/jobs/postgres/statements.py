@@ -14,8 +14,23 @@ ADD = (
     " %s::bigint[], %s::bytea[], %s::text[], %s::text[], %s::bigint, %s::bigint, %s::boolean)"
 )
 KEPT = "SELECT coalesce(sum(items), 0)::bigint FROM S.counts WHERE state = 102"
+OPEN = "SELECT count(*) FROM S.job_trees WHERE complete_at IS NULL"
+# Rooms, by the tenants of trees, which are those of their first jobs.
+_OF_TREES = (
+    "SELECT k.tenant, sum(h.n)::bigint FROM ({}) AS h JOIN S.jobs AS j ON j.tree = h.tree AND j.place = 0"
+    " JOIN S.kinds AS k ON k.kind = j.kind GROUP BY 1"
+)
+HELD = {
+    "open": _OF_TREES.format("SELECT tree, 1 AS n FROM S.job_trees WHERE complete_at IS NULL"),
+    "kept": _OF_TREES.format(
+        "SELECT o.tree, sum(b.size) AS n FROM (SELECT item, octet_length(result) AS size FROM S.job_results"
+        " UNION ALL SELECT item, octet_length(payload) FROM S.job_payloads) AS b"
+        " JOIN S.job_items AS i ON i.item = b.item JOIN S.jobs AS o ON o.job = i.job GROUP BY 1"
+    ),
+}
 SEAL = "SELECT outcome, told FROM S.job_seal(%s::text, %s::text)"
 CHANGE = "SELECT word FROM S.job_change(%s::text, %s::text, %s::text) AS word"
+HOLD = "SELECT word FROM S.job_hold(%s::text, %s::text, %s::text) AS word"
 RETRY = (
     "SELECT outcome, items, told FROM S.job_retry(%s::bigint, %s::text, %s::text, %s::text, %s::int, %s::bigint, true)"
 )

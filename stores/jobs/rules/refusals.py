@@ -12,10 +12,14 @@ from .tree import check_key
 
 #: Most open trees: each costs a few hundred bytes of memory once it is looked at, and a row in every listing.
 MOST_OPEN = 100_000
+#: The rooms that tenants share: for open trees, and for the bytes that trees keep.
+ROOMS = ("open", "kept")
 #: Most items of one call.
 MOST_ITEMS = 10_000
-#: Changes that can be made to a tree.
+#: Changes that can be made to a tree, and the right that is noted with the pause of a caller that gives none: anybody
+#: who may do everything.
 CHANGES = ("cancel", "pause", "resume", "delete")
+HOLDS = {"pause": "operate", "resume": ""}
 
 
 def job_path(tree: str, name: str) -> str:
@@ -203,6 +207,12 @@ def check_change(what: str) -> None:
     """Raises InvalidRequest for a change that does not exist."""
     if what not in CHANGES:
         raise InvalidRequest(f"change of a job: {what[:40]!r}: expected one of {', '.join(CHANGES)}")
+
+
+def check_room(what: str) -> None:
+    """Raises InvalidRequest for a room that trees do not have."""
+    if what not in ROOMS:
+        raise InvalidRequest(f"room of jobs: {what[:40]!r}: expected one of {', '.join(ROOMS)}")
 
 
 def check_state(state: str) -> None:

@@ -12,6 +12,7 @@ from ....model.name import is_name
 from ....model.workload import Kind
 from ...config import StoresConfig
 from ...queue.admission import check as check_items
+from ...queue.counts import Held
 from ...queue.ids import id_number
 from ...queue.intake import Callback
 from ...queue.queue import NewItem
@@ -83,6 +84,14 @@ class SqliteJobs:
         self._queue.memory()
         return await self._file.read(lambda connection: queries.still_open(connection, trees))
 
+    async def held(self, what: str) -> Held:
+        refusals.check_room(what)
+        memory, most = self._queue.memory(), {"open": refusals.MOST_OPEN, "kept": self._config.job_bytes}[what]
+        used = memory.jobs.open if what == "open" else await self._file.read(queries.kept)
+        if used * 2 <= most or not any(kind.tenant for kind in [*memory.kinds.kinds.values()]):
+            return Held(most, used, {})
+        return Held(most, used, await self._file.read(lambda connection: queries.held(connection, what)))
+
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         self._queue.memory()
         refusals.check_state(state)
@@ -102,10 +111,23 @@ class SqliteJobs:
     async def change(self, tree: str, what: str, why: str) -> str:
         refusals.check_names(tree)
         refusals.check_change(what)
+        if what in refusals.HOLDS:
+            return await self.hold(tree, refusals.HOLDS[what], None)
         memory = self._queue.memory()
 
         def alter(connection: sqlite3.Connection) -> str:
             word = trees.change(connection, memory, tree, what, why)
+            advance(connection, memory, self._queue.now())
+            return word
+
+        return await self._file.write(alter)
+
+    async def hold(self, tree: str, right: str, seen: str | None) -> str:
+        refusals.check_names(tree)
+        memory = self._queue.memory()
+
+        def alter(connection: sqlite3.Connection) -> str:
+            word = trees.hold(connection, memory, tree, right, seen)
             advance(connection, memory, self._queue.now())
             return word
 

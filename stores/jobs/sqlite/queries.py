@@ -17,8 +17,9 @@ from ..rules.ending import state_of
 from ..rules.item_state import ItemState
 
 _TREES = (
-    "SELECT tree, id, type, key, policy, created_by, created_at, complete_at, why, ending, paused FROM job_trees"
-    " WHERE deleted = 0"
+    "SELECT tree, id, type, key, policy, created_by, created_at, complete_at, why, ending, paused, CASE paused"
+    " WHEN 1 THEN coalesce((SELECT p.right FROM job_pauses AS p WHERE p.tree = job_trees.tree), '') ELSE '' END"
+    " FROM job_trees WHERE deleted = 0"
 )
 _STATES = {
     "": "",
@@ -28,6 +29,19 @@ _STATES = {
     "complete": " AND complete_at IS NOT NULL AND ending = ''",
     "failed": " AND complete_at IS NOT NULL AND ending = 'failed'",
     "cancelled": " AND complete_at IS NOT NULL AND ending = 'cancelled'",
+}
+# A room, by the tenants of its trees, which are those of their first jobs.
+_OF_TREES = (
+    "SELECT k.tenant, sum(h.n) FROM ({}) AS h JOIN jobs AS j ON j.tree = h.tree AND j.place = 0"
+    " JOIN kinds AS k ON k.kind = j.kind GROUP BY 1"
+)
+_HELD = {
+    "open": _OF_TREES.format("SELECT tree, 1 AS n FROM job_trees WHERE complete_at IS NULL"),
+    "kept": _OF_TREES.format(
+        "SELECT o.tree, sum(b.size) AS n FROM (SELECT item, length(result) AS size FROM job_results"
+        " UNION ALL SELECT item, length(payload) FROM job_payloads) AS b JOIN job_items AS i ON i.item = b.item"
+        " JOIN jobs AS o ON o.job = i.job GROUP BY 1"
+    ),
 }
 
 
@@ -49,6 +63,16 @@ def still_open(connection: sqlite3.Connection, trees: Sequence[str]) -> list[str
     return [id for (id,) in connection.execute(f"{known} AND deleted = 0", (json_text(trees),))]
 
 
+def kept(connection: sqlite3.Connection) -> int:
+    """Returns the bytes that trees keep."""
+    return int(connection.execute("SELECT bytes FROM job_kept").fetchone()[0])
+
+
+def held(connection: sqlite3.Connection, what: str) -> dict[str, int]:
+    """Returns the part of each tenant of a room: open trees, or bytes that are kept."""
+    return dict(connection.execute(_HELD[what]).fetchall())
+
+
 def listing(connection: sqlite3.Connection, state: str, after: str, limit: int) -> list[TreeStatus]:
     """Returns trees, the newest first."""
     behind, arguments = "", []
@@ -61,7 +85,7 @@ def listing(connection: sqlite3.Connection, state: str, after: str, limit: int) 
 
 
 def _status(connection: sqlite3.Connection, row: Any) -> TreeStatus:
-    tree, id, type_, key, policy, created_by, created_at, complete_at, why, ending, paused = row
+    tree, id, type_, key, policy, created_by, created_at, complete_at, why, ending, paused, with_right = row
     return TreeStatus(
         id,
         type_,
@@ -73,6 +97,7 @@ def _status(connection: sqlite3.Connection, row: Any) -> TreeStatus:
         (complete_at or 0) / 1e6,
         why,
         _jobs(connection, tree),
+        paused_with=with_right,
     )
 
 

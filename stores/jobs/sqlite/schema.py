@@ -39,6 +39,10 @@ CREATE TABLE IF NOT EXISTS job_tree_events ( -- of trees that tell of their item
     tree INTEGER PRIMARY KEY,
     bits INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS job_pauses ( -- of paused trees: the right with which each was paused
+    tree INTEGER PRIMARY KEY,
+    right TEXT NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS job_events ( -- until a stream has them
     number INTEGER PRIMARY KEY,
     bit INTEGER NOT NULL,

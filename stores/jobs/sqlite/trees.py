@@ -21,7 +21,7 @@ from ..rules.overdue import CANCELLED, OverdueTrees
 from ..rules.redriving import token_of
 from ..rules.retrying import definition_of
 from ..rules.tree import defined, is_final
-from . import callback
+from . import callback, queries
 from .ends import end_tree, mark
 from .redrive import first_life
 
@@ -126,7 +126,7 @@ def add(
         raise refusals.over(tree, complete=complete_at is not None)
     if sealed and holder is None:
         raise refusals.sealed(tree, name)
-    (kept,) = connection.execute("SELECT bytes FROM job_kept").fetchone()
+    kept = queries.kept(connection)
     if items and kept >= bounds[1]:
         raise refusals.full(kept, bounds[1])
     keys = _new_keys(connection, job, found, items)
@@ -212,22 +212,37 @@ def seal(connection: sqlite3.Connection, memory: Memory, tree: str, name: str) -
 
 
 def change(connection: sqlite3.Connection, memory: Memory, tree: str, what: str, why: str) -> str:
-    """Cancels, pauses, resumes or deletes a tree: one write to its row, which takes effect at once."""
-    row = connection.execute("SELECT tree, ending, paused, complete_at FROM job_trees WHERE id = ?", (tree,)).fetchone()
+    """Cancels or deletes a tree: one write to its row, which takes effect at once."""
+    row = connection.execute("SELECT tree, ending, complete_at FROM job_trees WHERE id = ?", (tree,)).fetchone()
     if row is None:
         raise refusals.unknown(tree)
-    number, ending, paused, complete_at = row
+    number, ending, complete_at = row
     if what == "delete":
         connection.execute("UPDATE job_trees SET deleted = 1 WHERE tree = ?", (number,))
     if complete_at is not None:
         return "done" if what == "delete" else "over"
-    if what in ("cancel", "delete"):
-        if not ending:
-            end_tree(connection, memory, number, TreeState.CANCELLED, why)
-        return "over" if ending and what == "cancel" else "done"
-    if ending:
+    if not ending:
+        end_tree(connection, memory, number, TreeState.CANCELLED, why)
+    return "over" if ending and what == "cancel" else "done"
+
+
+def hold(connection: sqlite3.Connection, memory: Memory, tree: str, right: str, seen: str | None) -> str:
+    """Pauses a tree with this right, or resumes it without one: a write to its row, which takes effect at once."""
+    row = connection.execute(
+        "SELECT t.tree, t.paused, iif(t.paused, coalesce(p.right, ''), ''), t.ending <> '' OR t.complete_at IS NOT NULL"
+        " FROM job_trees AS t LEFT JOIN job_pauses AS p ON p.tree = t.tree WHERE t.id = ?",
+        (tree,),
+    ).fetchone()
+    if row is None:
+        raise refusals.unknown(tree)
+    number, paused, noted, over = row
+    if over:
         return "over"
-    if what == "pause":
+    if seen is not None and seen != noted:
+        return "moved"
+    connection.execute("DELETE FROM job_pauses WHERE tree = ?", (number,))
+    if right:
+        insert(connection, "job_pauses (tree, right)", [(number, right)])
         connection.execute("UPDATE job_trees SET paused = 1 WHERE tree = ?", (number,))
         memory.jobs.paused.add(number)
     elif paused:
@@ -286,9 +301,8 @@ def forget(connection: sqlite3.Connection, memory: Memory, before: int) -> int:
             return gone
     for table in ("job_expansions", "job_parents", "job_bounds", "jobs"):
         connection.execute(f"DELETE FROM {table} WHERE job IN {IDS}", (jobs,))
-    connection.execute("DELETE FROM job_callbacks WHERE tree = ?", row)
-    connection.execute("DELETE FROM job_tree_events WHERE tree = ?", row)
-    connection.execute("DELETE FROM job_trees WHERE tree = ?", row)
+    for table in ("job_callbacks", "job_tree_events", "job_pauses", "job_trees"):
+        connection.execute(f"DELETE FROM {table} WHERE tree = ?", row)
     memory.jobs.changed()
     return 1
 

@@ -42,10 +42,10 @@ async def test_a_spool_whose_writer_dies_opens_again_with_its_gateway(
         # When what nobody catches ends the writer of what it spools
         add, planted = SqliteSpool._add, iter([True])
 
-        def dies(spool: SqliteSpool, connection: sqlite3.Connection, items: Any) -> Any:
+        def dies(spool: SqliteSpool, connection: sqlite3.Connection, items: Any, *rest: Any) -> Any:
             if next(planted, False):
                 raise SystemExit("planted")
-            return add(spool, connection, items)
+            return add(spool, connection, items, *rest)
 
         monkeypatch.setattr(SqliteSpool, "_add", dies)
         # Then who submits meanwhile is served all the same, a moment later

@@ -157,8 +157,8 @@ async def test_a_submission_that_is_given_up_as_it_is_spooled_is_not_overtaken(
     door.queue.trouble = "away"
     add, durable, goes_on = SqliteSpool.add, asyncio.Event(), asyncio.Event()
 
-    async def held_up(spool: SqliteSpool, items: Any) -> Any:
-        answers = await add(spool, items)
+    async def held_up(spool: SqliteSpool, items: Any, *rest: Any) -> Any:
+        answers = await add(spool, items, *rest)
         if not durable.is_set():
             durable.set()
             await goes_on.wait()

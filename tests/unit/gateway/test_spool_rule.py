@@ -51,10 +51,10 @@ def test_a_write_that_may_be_there_is_spooled_only_if_the_queue_would_know_it_ag
 
 def test_a_full_spool_refuses_with_a_retry_hint() -> None:
     seen = rule()
-    seen.check_room(99, 0, 1, 1000)
-    for held, held_size, items, size in ((100, 0, 1, 0), (0, 999, 1, 2), (0, 0, 101, 0)):
-        with pytest.raises(Overloaded) as caught:
-            seen.check_room(held, held_size, items, size)
+    seen.check_room({"": (99, 0)}, {"": (1, 1000)}, (99, 0), shared=False)
+    for held, more in (((100, 0), (1, 0)), ((0, 999), (1, 2)), ((0, 0), (101, 0))):
+        with pytest.raises(Overloaded, match="the store is away") as caught:
+            seen.check_room({"": held}, {"": more}, held, shared=False)
         assert caught.value.retry_after == FULL_WAIT
 
 

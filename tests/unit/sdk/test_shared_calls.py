@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.model.errors import InvalidPayload, InvalidRequest, Unavailable, UnknownFunction
+from tailrace.model.errors import InvalidPayload, InvalidRequest, Overloaded, Unavailable, UnknownFunction
 from tailrace.sdk.async_client import AsyncClient
 from tailrace.sdk.call import Call
 from tailrace.sdk.conversation import Ask, Steps
@@ -66,6 +66,36 @@ async def test_one_that_is_refused_is_told_alone_and_takes_nobody_with_it() -> N
     answers = await asyncio.gather(*(gathering.submit(Call(name)) for name in names), return_exceptions=True)
     assert [type(answer) for answer in answers] == [Accepted, InvalidPayload, Accepted]
     assert sorted(map(len, gateway.calls)) == [1, 1, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("full", "told", "made"),
+    [
+        (
+            "acme",
+            [Accepted, Overloaded, Overloaded, Accepted],
+            [["", "acme", "acme", "beta"], [""], ["acme"] * 2, ["beta"]],
+        ),
+        ("all", [Overloaded] * 4, [["", "acme", "acme", "beta"]]),
+    ],
+)
+async def test_a_tenant_without_room_takes_no_other_with_it(full: str, told: list[Any], made: list[list[str]]) -> None:
+    # Given a gateway at which one tenant has no room, or that takes nothing
+    calls: list[list[str]] = []
+
+    async def submit(given: Sequence[Call], tokens: Sequence[str]) -> list[Accepted]:
+        calls.append([call.tenant for call in given])
+        if full in ("all", *calls[-1]):
+            raise Overloaded("no room", of_tenant=full != "all")
+        return [Accepted("1", False) for _ in given]
+
+    # When some of each are submitted at once
+    shared = SharedCalls(submit)
+    given = [Call("f", tenant=tenant) for tenant in ("", "acme", "acme", "beta")]
+    answers = await asyncio.gather(*map(shared.submit, given), return_exceptions=True)
+    # Then those of others are taken, in a call for each tenant, unless it was not for a tenant
+    assert [type(each) for each in answers] == told
+    assert calls == made
 
 
 async def test_what_goes_again_alone_is_known_by_the_token_under_which_it_went_with_the_others(

@@ -22,7 +22,7 @@ async def test_an_id_of_what_is_due_later_is_known_for_the_retention_from_then_o
     clock = ManualClock()
     file = SqliteFile(tmp_path / "spool.db", SCHEMA, name="spool", synchronous="NORMAL")
     await file.open()
-    spool = SqliteSpool(file, clock, room=lambda *_: None, retention=7 * DAY)
+    spool = SqliteSpool(file, clock, room=lambda *_, shared: None, retention=7 * DAY)
     await spool.open()
     # Given one that is due in ten days, and left at once
     [late] = await spool.add([NewItem(Kind("f"), b"", due=clock.wall() + 10 * DAY, dedupe_key="late")])

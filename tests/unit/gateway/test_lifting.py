@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.gateway.rules.gate_to_resume import no_gate
+from tailrace.gateway.rules.lifting import no_gate
 from tailrace.model.gate import Gate
 
 STANDING = [

@@ -1,5 +1,5 @@
-"""The refusals of a change of a gate: a `resume` for which there is no gate, with the gates that may have been meant,
-and a change by a narrower right than that which set it."""
+"""Lifting: THE rule of who may lift what somebody stopped (a gate, a pause of a schedule or of a job), and the refusal
+of a `resume` for which there is no gate, with the gates that may have been meant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ...model.did_you_mean import meant
 from ...model.gate import Gate
-from ...model.rights import Right, not_held, right_of
+from ...model.rights import Need, Right, not_held, right_of, widest
 
 #: Most gates that a refusal names.
 MOST_NAMED = 5
@@ -31,16 +31,19 @@ def no_gate(gate: Gate, standing: Iterable[Gate]) -> str:
 WHOLE = Right("operate")
 
 
-def too_narrow(gate: Gate, standing: Iterable[Gate], rights: Iterable[Right] | None) -> str:
-    """The message that a gate was set by a wider right than these; empty: it may be changed. None: the caller may do
-    whatever its role may. A gate of a version that noted no right counts as one of an operator of everything."""
-    set_before = next((each for each in standing if each.key == gate.key), None)
-    if rights is None or set_before is None:
-        return ""
-    needed = right_of(set_before.right) if set_before.right else WHOLE
-    if not_held(rights, [needed]) is None:
+def noted(rights: Iterable[Right] | None, need: Need) -> str:
+    """The right that is noted with something that is stopped now: the widest of the caller's that are enough, as text.
+    None: the caller may do whatever its role may."""
+    return str(WHOLE if rights is None else widest(rights, need) or WHOLE)
+
+
+def too_narrow(what: str, right: str, rights: Iterable[Right] | None, who: str = "") -> str:
+    """The message that something was stopped by a wider right than these; empty: it may be lifted. `right`: the noted
+    one; empty: a version that noted none stopped it, which counts as an operator of everything."""
+    needed = right_of(right) if right else WHOLE
+    if rights is None or not_held(rights, [needed]) is None:
         return ""
     return (
-        f"the gate before {gate.what} was set with the right {needed}, and is changed or resumed with one as wide: ask "
-        f"{set_before.who or 'an operator'}, who set it"
+        f"{what} was set with the right {needed}, and is changed or resumed with one as wide: ask "
+        f"{f'{who}, who set it' if who else 'an operator who has that'}"
     )
