@@ -107,6 +107,9 @@ class SqliteDeadLetters:
 
         def put(connection: sqlite3.Connection) -> None:
             insert(connection, f"dead_letters ({_COLUMNS}, payload)", rows, replace=True)
+            connection.execute(  # marks of letters that were replaced
+                "DELETE FROM dead_letters_moving WHERE number NOT IN (SELECT number FROM dead_letters)"
+            )
             insert(connection, "dead_letter_positions", placed, replace=True)
             insert(connection, "dead_letter_tries", tries, replace=True)
             if untried:
@@ -159,14 +162,11 @@ class SqliteDeadLetters:
                     f"INSERT INTO dead_letters_moving SELECT number FROM dead_letters WHERE number IN {_NUMBERS}",
                     (text,),
                 )
-                connection.execute(  # marks of letters that were replaced since
-                    "DELETE FROM dead_letters_moving WHERE number NOT IN (SELECT number FROM dead_letters)"
-                )
 
         await self._file.write(note)
 
     async def moved(self, letters: Sequence[Moved], now: float) -> int:
-        text = json.dumps([each.number for each in letters])
+        text = json.dumps([each.number for each in letters if not each.stays])
         rows = [(each.id, now, each.past.tailer, each.past.redrives, _encode(each.past).decode()) for each in letters]
 
         def move(connection: sqlite3.Connection) -> int:

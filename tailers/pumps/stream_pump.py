@@ -29,6 +29,7 @@ from ..ledger.rows import Rows
 from ..ledger.suspicion import mark_suspects
 from ..losses import Losses
 from ..partition import Partition
+from ..redrives import Redrives
 from ..resources import Setup
 from ..session import Renewal
 from ..stream_core import StreamCore
@@ -86,6 +87,10 @@ class StreamPump(Pump):
         self._tick_wake = asyncio.Event()
         reread = self.reread if source.capabilities.rereads else None
         self._orphan_shell = OrphanShell(self._rows, self._see, self._carry_out, reread)
+        self._redrives: Redrives | None = None
+        if policy.redrives:
+            every = setup.sizes.heartbeat
+            self._redrives = Redrives(name, stores.dead_letters, self._epoch, every, self._see, self._carry_out)
         self._succession = Succession(name, self._epoch, self.session, core.inherited, setup.sizes, clock, self.wake)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(
@@ -152,6 +157,8 @@ class StreamPump(Pump):
             await self._add(name)
         await self.connecting(self._open_source, self._reopen)
         await self._orphan_shell.opened()
+        if self._redrives is not None:
+            await self._redrives.opened()
         self._carry_out()
 
     async def _add(self, name: str) -> Partition:
@@ -193,6 +200,7 @@ class StreamPump(Pump):
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """The loops beside the one that reads."""
         loops = [self._offer(), self._tick(), self._measure(), self._checkpoint.run(), self._rows.run()]
+        loops += [] if self._redrives is None else [self._redrives.run()]
         return [*loops, *self._succession.steps(), *self._destinations.steps(), self._orphan_shell.run()]
 
     # Read.
