@@ -1,7 +1,8 @@
 """Dead letters at the gateway: listed, counted, purged, and made workloads again.
 
 A redrive moves each letter exactly once, whatever dies in between: the letter is marked, its workload is submitted
-under a token that the queue takes once, then the letter goes. Letters that were marked when a gateway died, or when a
+under a token that the queue takes once, then the letter goes. One that goes back into a stream's order stays, marked,
+until its tailer has ended its item (`tailers/redrives.py`). Letters that were marked when a gateway died, or when a
 store did not answer, are finished by the next gateway, long before the queue forgets the tokens (with the workloads
 that ended, a day later) and a workload could be submitted twice.
 """
@@ -19,7 +20,7 @@ from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
 from ..model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 from ..model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
-from ..model.redrive import came_back, headers_of, homeless, past_of, refusal, token
+from ..model.redrive import came_back, goes_in_line, headers_of, homeless, past_of, refusal, token
 from ..stores.dead_letters.dead_letters import LetterKeeping
 from ..stores.jobs.jobs import JobRedrives
 from ..stores.jobs.rules.callback import CALLBACK
@@ -120,8 +121,9 @@ class DeadLetterDesk:
             await self._finish_begun()  # their workloads may be dead by now, and the new letters lack their past
             letters = await self._letters.list(_asked(which), _limit(limit), after, STEP_BYTES)
             refused = await self._refused(letters)
-            going = [letter for letter in letters if letter.id not in refused]
-            became = await self._move(going, refused)
+            going = [letter for letter in letters if letter.id not in refused and not letter.in_line]
+            became = {letter.id: letter.id for letter in letters if letter.in_line}
+            became |= await self._move(going, refused)
             lone = [] if letters or after else await self._redrive_lone(which, _limit(limit))
         rows = lone + [
             Redriven(letter.id, letter.kind.function, became.get(letter.id, ""), refused.get(letter.id, ""))
@@ -135,6 +137,8 @@ class DeadLetterDesk:
         """Reasons not to redrive letters, by id."""
         refused: dict[str, str] = {}
         for letter in letters:
+            if letter.in_line:
+                continue
             function = letter.kind.function
             known = function == CALLBACK or self._functions.get(function) is not None
             if why := refusal(letter, self._config.max_redrives, known):
@@ -155,6 +159,8 @@ class DeadLetterDesk:
             await self._letters.mark([letter.number for letter in letters], True)
             became = await self._redrive_items(letters, refused)
             others = [letter for letter in letters if letter.id not in became and letter.id not in refused]
+            became |= {letter.id: letter.id for letter in others if goes_in_line(letter)}
+            others = [letter for letter in others if letter.id not in became]
             try:
                 became |= await self._submit(others)
             except UserError:  # one of them cannot be stored: the others can
@@ -233,8 +239,14 @@ class DeadLetterDesk:
                 await asyncio.sleep(PAUSE)
 
     async def _finish_begun(self) -> None:
-        """Finishes the redrives of marked letters. The caller holds `_turn`."""
-        while letters := await self._letters.list(LetterFilter(moving=True), MOST_LETTERS, 0, STEP_BYTES):
+        """Finishes the redrives of marked letters, but for those in line. The caller holds `_turn`."""
+        after = 0
+        while page := await self._letters.list(LetterFilter(moving=True), MOST_LETTERS, after):
+            begun = tuple(letter.id for letter in page if not letter.in_line)
+            if not begun:
+                after = page[-1].number
+                continue
+            letters = await self._letters.list(LetterFilter(ids=begun, moving=True), MOST_LETTERS, 0, STEP_BYTES)
             refused: dict[str, str] = {}
             await self._move(letters, refused)
             for id, why in refused.items():

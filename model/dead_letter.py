@@ -67,6 +67,12 @@ class DeadLetter:
         """Number of redrives before this death."""
         return 0 if self.past is None else self.past.redrives
 
+    @property
+    def in_line(self) -> bool:
+        """Whether it was redriven and stands in its stream's line again: its past knows this very death."""
+        past = self.past
+        return past is not None and past.id == self.id and past.deaths[-1].died_at == self.died_at
+
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
@@ -100,6 +106,12 @@ class Moved(NamedTuple):
     id: str
     past: Past
 
+    @property
+    def stays(self) -> bool:
+        """Whether the workload is the very item that died: it stands in its stream's line again, and its letter stays,
+        marked, until it ends."""
+        return self.id == self.past.id
+
 
 class LetterRoom(NamedTuple):
     """The room for the letters of one ⟨function, tenant⟩: how many it has, and the most that it takes. It has more
@@ -119,3 +131,5 @@ class LetterRoom(NamedTuple):
 EVERY = LetterFilter()
 #: The header of the letter of a job's item, which has none of its own: it is redriven in its job, or not at all.
 JOB_ITEM = ("tailrace-job", "item")
+#: The header of the letter of an item that had a place in a stream's order: redriven, it waits there again.
+IN_LINE = ("tailrace-line", "stream")

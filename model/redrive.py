@@ -1,8 +1,10 @@
 """Redrive: may a dead letter be redriven, under which token, and what does it bring along. THE rule.
 
 A redriven letter becomes a fresh workload of its function in the queue (a retry is another source): attempts begin
-anew, what happened before stays with it. One that died again after too many redrives is refused: a letter that always
-comes back is a loop, and a loop of letters must end at a person.
+anew, what happened before stays with it. The letter of an item that had a place in a stream's order goes back there:
+its tailer hands it out once more, in its key's line, under its own id (`tailers/redrives.py`). One that died again
+after too many redrives is refused: a letter that always comes back is a loop, and a loop of letters must end at a
+person.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import hashlib
 from typing import NamedTuple
 
 from .claim import State
-from .dead_letter import JOB_ITEM, DeadLetter, Death, Past
+from .dead_letter import IN_LINE, JOB_ITEM, DeadLetter, Death, Past
 from .fence import fence_at
 from .workload import Headers
 
@@ -71,6 +73,11 @@ def homeless(letter: DeadLetter) -> str:
         "it is an item of a job that is forgotten or deleted, which may have been tried again: purge it, or submit its "
         "payload anew if it is to run once more"
     )
+
+
+def goes_in_line(letter: DeadLetter) -> bool:
+    """Whether its item had a place in a stream's order, and is to wait there again."""
+    return letter.position >= 0 and IN_LINE in letter.headers
 
 
 def token(letter: DeadLetter) -> str:

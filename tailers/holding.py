@@ -111,12 +111,12 @@ class Holding:
 
     def keep(self, items: Items, index: int) -> None:
         """Keeps an item in memory by its position from now on. Its payload stays only while half the window is enough
-        for such payloads, or when the source cannot read it again."""
+        for such payloads, or when the source cannot read it again: a redriven one's letter has it."""
         part, batch = items.part(index), items.batch
         position, payload = batch.positions[index], batch.payloads[index]
         window = part.window
         keep = self._kept_items < window.items >> 1 and self._kept_bytes + len(payload) <= window.bytes >> 1
-        if keep or not self._rereads:
+        if keep or not self._rereads or position in part.redriven:
             part.kept[position] = Kept(batch.times[index], batch.keys[index], batch.headers[index], payload)
             self._kept_items += 1
             self._kept_bytes += len(payload)

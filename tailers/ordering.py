@@ -130,9 +130,10 @@ class Ordering:
             order.handed_out(items.batch.positions, self._seen.monotonic)
 
     def family(self, part: Partition, position: int) -> Family:
-        """The way in which a failed item settles: in order it is held and tried again from the source, else it is
-        parked."""
-        return Family.ORDERED if part.order is not None and part.order.is_head(position) else Family.STREAM
+        """The way in which a failed item settles: in order, or redriven, it is held and tried again where it is, else
+        it is parked."""
+        in_order = part.order is not None and part.order.is_head(position)
+        return Family.ORDERED if in_order or position in part.redriven else Family.STREAM
 
     # Items that a former owner handed out, and that still run or may run: see inherited.py.
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..model.audit import Fate
+from ..model.dead_letter import DeadLetter
 from ..model.demand import Cell
 from ..model.ledger import LedgerEntry
 from ..model.tenant_key import plain_key
@@ -45,13 +46,15 @@ class Partition:
 
     Invariants: every position in [frontier.position, frontier.end) that is not settled is in exactly one place: in
     flight, in `held`, taken from it to be read again, waiting in a line of `order` (None: nothing waits for another),
-    or on its way into a store. `kept`, `troubles` and `hand_backs` name only such positions.
+    or on its way into a store; so is every position in `redriven`, all of which are settled. `kept`, `troubles` and
+    `hand_backs` name only such positions.
     `book` hears what `frontier` hears.
 
     window  bounds how much is read of it; partitions may share one
     deadlines  of held items that expire
     rows    the ledger's rows of items that are not settled, as last read or written
     detached  the rows of settled items that still run, or are on their way into a store since they ran
+    redriven  the dead letters of items that have another life: each runs, or waits, as its letter says
     holders  the tailer's partitions that hold something, this one too while it does (each look tidies it)
     handed_out  the end of all positions that were ever handed out
     again   how often in a row the item of a position was lost: it goes before others
@@ -75,6 +78,7 @@ class Partition:
         "kept",
         "name",
         "order",
+        "redriven",
         "rowed",
         "rows",
         "troubles",
@@ -100,6 +104,7 @@ class Partition:
         self.order: Order | None = None
         self.rows: dict[int, LedgerEntry] = {}
         self.detached: dict[int, LedgerEntry] = {}
+        self.redriven: dict[int, DeadLetter] = {}
         self.rowed: set[int] = set()
         self.handed_out = mark.handed_out
         self._changes = 1  # counted, so that a partition to which nothing happened costs a checkpoint nothing
@@ -150,6 +155,24 @@ class Partition:
             for first, last in ranges(positions):
                 self.book.settle_range(first, last, fate)
                 self.frontier.settle_range(first, last)
+        self._over(positions)
+
+    def redrive(self, letters: Iterable[DeadLetter]) -> None:
+        """Takes items that are settled and have another life, in which attempts begin anew."""
+        for letter in letters:
+            self.redriven[letter.position] = letter
+            self.troubles[letter.position] = History()
+
+    def end_redriven(self, positions: Sequence[int]) -> list[int]:
+        """Ends the redriven items among these positions; returns the other positions."""
+        mine = [position for position in positions if self.redriven.pop(position, None) is not None]
+        if not mine:
+            return [*positions]
+        self._over(mine)
+        return [position for position in positions if position not in mine]
+
+    def _over(self, positions: Sequence[int]) -> None:
+        """Forgets items that are over, and lets those go that waited for them."""
         for known in (self.troubles, self.rows):
             for position in _among(known, positions) if known else ():
                 known.pop(position, None)

@@ -51,7 +51,8 @@ class PositionAudit:
         for name in sorted(self._partitions if partition is None else {partition}.intersection(self._partitions)):
             part = self._partitions[name]
             part.advance()
-            places = {IN_FLIGHT: self._in_flight(part, flights, gone), HELD: self._holding.positions(part)}
+            held = [position for position in self._holding.positions(part) if position not in part.redriven]
+            places = {IN_FLIGHT: self._in_flight(part, flights, gone), HELD: held}
             found.append(audit_of(self._tailer, name, part.book, places, span))
         return found
 
@@ -61,12 +62,17 @@ class PositionAudit:
         for part in self._partitions.values():
             faults += part.book.missing_count + part.book.doubled_count
             open_ones += part.frontier.unsettled
-        return faults + abs(open_ones + self._detached - in_flight - len(self._holding) - going)
+        return faults + abs(open_ones + self._detached + self._redriven - in_flight - len(self._holding) - going)
 
     @property
     def _detached(self) -> int:
         """Number of settled items that are still out, or on their way into a store."""
         return sum(len(part.detached) for part in self._partitions.values())
+
+    @property
+    def _redriven(self) -> int:
+        """Number of settled items that have another life."""
+        return sum(len(part.redriven) for part in self._partitions.values())
 
     def classes(self, in_flight: int, going: int) -> dict[str, int]:
         """Number of positions in each class since the audits began; cheap, too. `in_flight` items are out."""
@@ -76,7 +82,9 @@ class PositionAudit:
             for fate, count in part.book.ahead().items():
                 ended[fate] += count
         counts = {fate.label: count for fate in Fate if (count := ended[fate])}
-        out = {HELD: len(self._holding), IN_FLIGHT: in_flight + going - self._detached}
+        again = [len(part.redriven.keys() & self._holding.positions(part)) for part in parts if part.redriven]
+        held = len(self._holding) - sum(again)
+        out = {HELD: held, IN_FLIGHT: in_flight + going - self._detached - self._redriven + sum(again)}
         return counts | {name: count for name, count in out.items() if count}
 
     def _in_flight(
@@ -88,4 +96,6 @@ class PositionAudit:
         going = [items.position(index) for items, index in out if items.part(index) is part]
         going += self._inherited.positions(part)
         going += [position for where, position in leaving if where is part]
-        return [position for position in going if position not in part.detached] if part.detached else going
+        if not (part.detached or part.redriven):
+            return going
+        return [position for position in going if position not in part.detached and position not in part.redriven]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from ..model.audit import Audit, Fate
+from ..model.dead_letter import DeadLetter
 from ..model.demand import Cell
 from ..model.function_spec import FunctionSpec
 from ..model.ledger import LedgerEntry
@@ -22,7 +23,7 @@ from ..sdk.source import Capabilities, StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from .copy_starts import CopyStarts, StartStep
 from .counts import TailerCounts
-from .departures.dead_letters import room_of
+from .departures.dead_letters import batch_of, put_letter, room_of
 from .departures.departure import Departure, ended_item, ended_of
 from .departures.departures import NOT_RUN, Departures
 from .departures.detaching import Detaching, PartitionPosition, detach_after
@@ -87,7 +88,7 @@ class StreamCore:
         self._counts = counts
         self._jump = policy.jump
         self.batches = 0
-        self.departures = Departures(config.name, counts, seen, decided, self._stayed)
+        self.departures = Departures(config.name, counts, seen, decided, self._stayed, redrives=policy.redrives)
         self.expiring = Expiring(setup, self.departures, counts, seen)
         self.holding = Holding(config, self.partitions, seen, decided, rereads=capabilities.rereads)
         self.ordering = Ordering(config, self.partitions, self.holding, seen, self.departures)
@@ -157,8 +158,13 @@ class StreamCore:
         return self._jump(ends) > self._config.window.positions and self.reading.span() > 0
 
     def items(self, part: Partition, batch: StreamBatch) -> Items:
-        """Records as items."""
-        return Items(part, batch, self.target.mapping.map(batch))
+        """Records as items; those that are redriven, as their letters say."""
+        mapped = self.target.mapping.map(batch)
+        if part.redriven:
+            for index, position in enumerate(batch.positions):
+                if (letter := part.redriven.get(position)) is not None:
+                    put_letter(mapped, index, letter, self.target.mapping.kind(letter.kind))
+        return Items(part, batch, mapped)
 
     def read(self, part: Partition, batch: StreamBatch) -> None:
         """Takes items that are read for the first time in this epoch. Items that are elsewhere, by their row, are not
@@ -193,6 +199,19 @@ class StreamCore:
             self.push_or_hold(items, new=True)
         else:
             self.copies.read(items)
+
+    def redrive(self, part: Partition, letters: Sequence[DeadLetter]) -> None:
+        """Takes items that died here and were redriven: each stands in the line of its key once more, before those that
+        came after it. One that a former owner had running, and that was adopted, goes on."""
+        letters = sorted(letters, key=lambda letter: letter.position)
+        part.redrive(letters)
+        items = self.items(part, batch_of(part.name, letters))
+        part.window.take(len(items), items.size)
+        for piece in self.ordering.pieces(items) if self.inherited.pending else (items,):
+            if going := self.inherited.took(piece):
+                self.push_or_hold(going)
+        self.inherited.open()
+        self.decided.wake = True
 
     # Push.
 
@@ -291,6 +310,8 @@ class StreamCore:
         items: Items = out.place
         part, positions = items.partition, items.batch.positions
         indexes = self.detaching.succeeded(out, indexes)
+        if part.redriven:
+            indexes = self.departures.redriven(out, indexes)
         if len(indexes) < len(positions):
             positions = [positions[index] for index in indexes]
         if part.is_troubled(positions):

@@ -21,6 +21,7 @@ class StreamPolicy(NamedTuple):
     jump      the gap between the ends of the partitions, as read, and the next position. The next read waits, where the
               gap is wider than the window, until all items before it are settled, so that it takes no memory; None:
               there are no such gaps
+    redrives  items that died here in an order come back here when they are redriven (tailers/redrives.py)
     detaches  an item that runs long is passed while it runs, where the configuration says after how long
     commit_every  the linger between two checkpoints, and `commit_of_each` seconds for each partition of the last one,
                   where that is longer
@@ -29,6 +30,7 @@ class StreamPolicy(NamedTuple):
     gap: Fate | None = None
     copies: bool = False
     jump: Callable[[Mapping[str, int]], int] | None = None
+    redrives: bool = True
     detaches: bool = True
     commit_every: Linger = COMMIT_EVERY
     commit_of_each: float = 0.0

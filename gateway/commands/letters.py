@@ -311,6 +311,7 @@ def _row(letter: DeadLetter) -> dict[str, Any]:
         "attempts": letter.attempts,
         "crashes": letter.crashes,
         "redrives": letter.redrives,
+        "in_line": letter.in_line,
         "priority": label(letter.kind.priority),
         "collection": letter.kind.collection,
         "tenant": letter.kind.tenant,

@@ -35,9 +35,9 @@ class LetterKeeping(Protocol):
         """Notes that letters are about to become workloads again, or that they are not."""
 
     async def moved(self, letters: Sequence[Moved], now: float) -> int:
-        """Forgets letters that are workloads again, and keeps the past of each by the workload's new id; in one step. A
-        past is forgotten with its letter, or when no letter came for KEPT_PAST seconds. Returns how many letters there
-        were."""
+        """Forgets letters that are workloads again, except those that stay, and keeps the past of each by the
+        workload's id; in one step. A past is forgotten with its letter, or when no letter came for KEPT_PAST seconds.
+        Returns how many letters were forgotten."""
 
     async def remove(self, numbers: Sequence[int]) -> int:
         """Forgets letters; returns how many there were."""

@@ -94,7 +94,7 @@ class PostgresDeadLetters:
     async def moved(self, letters: Sequence[Moved], now: float) -> int:
         new = {each.id: each for each in letters}
         arguments = (
-            whole(each.number for each in letters),
+            whole(each.number for each in letters if not each.stays),
             GONE,
             texts(list(new)),
             texts([each.past.tailer for each in new.values()]),

@@ -115,8 +115,9 @@ class RedisDeadLetters:
         went = 0
         for step in _steps(letters):
             pasts = [part for each in step for part in (each.id, _encode(each.past))]
+            going = [each.number for each in step if not each.stays]
             times = (repr(now), repr(now - KEPT_PAST))
-            went += await self._run(REMOVE, GONE, *times, len(step), *(each.number for each in step), *pasts)
+            went += await self._run(REMOVE, GONE, *times, len(going), *going, *pasts)
         return went
 
     async def remove(self, numbers: Sequence[int]) -> int:

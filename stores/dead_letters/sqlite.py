@@ -131,6 +131,9 @@ class SqliteDeadLetters:
                 held[room] += 1
             if known:
                 connection.execute(f"DELETE FROM dead_letters WHERE id IN {_NUMBERS}", (ids,))
+                connection.execute(  # and their marks
+                    "DELETE FROM dead_letters_moving WHERE number NOT IN (SELECT number FROM dead_letters)"
+                )
             _put(connection, [letter for id, letter in last.items() if id not in refused])
             return [*refused] or None
 
@@ -185,14 +188,11 @@ class SqliteDeadLetters:
                     f"INSERT INTO dead_letters_moving SELECT number FROM dead_letters WHERE number IN {_NUMBERS}",
                     (text,),
                 )
-                connection.execute(  # marks of letters that were replaced since
-                    "DELETE FROM dead_letters_moving WHERE number NOT IN (SELECT number FROM dead_letters)"
-                )
 
         await self._file.write(note)
 
     async def moved(self, letters: Sequence[Moved], now: float) -> int:
-        text = json.dumps([each.number for each in letters])
+        text = json.dumps([each.number for each in letters if not each.stays])
         rows = [(each.id, now, each.past.tailer, each.past.redrives, _encode(each.past).decode()) for each in letters]
 
         def move(connection: sqlite3.Connection) -> int:

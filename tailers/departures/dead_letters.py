@@ -7,23 +7,29 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from ...model.dead_letter import JOB_ITEM, DeadLetter
+from ...model.dead_letter import IN_LINE, JOB_ITEM, DeadLetter
+from ...model.demand import Cell
 from ...model.errors import TailraceError
 from ...model.ledger import LedgerEntry
 from ...model.outcome import Outcome
 from ...model.parked import Parked
-from ...model.workload import NO_EXTRA, Ended, Kind
+from ...model.workload import NO_EXTRA, Ended, Extra, Kind
+from ...sdk.source import StreamBatch
 from ...stores.dead_letters.dead_letters import LetterKeeping
 from ..hand_out import HandOut
 from ..ledger.rows import RowHome
+from ..mapping.mapping import Mapped
 from ..rules.letter_waits import LOOK, K, LetterWaits, RoomName
 from ..rules.settlement import Action, Settlement
 from .departure import OUTCOMES, EndedItem
 
 
-def letter_of(item: EndedItem, tailer: str, home: RowHome | None, settlement: Settlement, now: float) -> DeadLetter:
-    """The dead letter of an item that first came from `tailer`, at `now`, wall clock. `home` is the place of its
-    row."""
+def letter_of(
+    item: EndedItem, tailer: str, home: RowHome | None, settlement: Settlement, now: float, *, in_line: bool
+) -> DeadLetter:
+    """The dead letter of an item that first came from `tailer`, at `now`, wall clock. `home` is the place of its row;
+    `in_line`: redriven, it waits in its line there again. A record's own header that says so is not believed."""
+    headers = tuple([each for each in item.headers if each[0] != IN_LINE[0]])
     return DeadLetter(
         id=item.id,
         tailer=tailer,
@@ -36,7 +42,7 @@ def letter_of(item: EndedItem, tailer: str, home: RowHome | None, settlement: Se
         first_seen=item.first_seen,
         died_at=now,
         key=item.extra.key,
-        headers=item.headers,
+        headers=(*headers, IN_LINE) if in_line else headers,
         progress=item.progress,
         partition="" if home is None else home.partition,
         position=-1 if home is None else home.position,
@@ -124,3 +130,26 @@ async def look_for_room(
             with contextlib.suppress(TailraceError):  # the store is away: it is asked again
                 for room in await letters.rooms(waits.asked()) if waits else ():
                     await go_on(waits.free((room.function, room.tenant), room.left))
+
+
+# Letters that were redriven in their stream, as its items again.
+
+
+def batch_of(partition: str, letters: Sequence[DeadLetter]) -> StreamBatch:
+    """Letters as records of their partition."""
+    return StreamBatch(
+        partition,
+        [letter.position for letter in letters],
+        [letter.died_at for letter in letters],
+        [letter.key for letter in letters],
+        [letter.headers for letter in letters],
+        [letter.payload for letter in letters],
+    )
+
+
+def put_letter(mapped: Mapped, index: int, letter: DeadLetter, kind: Kind) -> None:
+    """Sets an item as its letter has it, whatever was mapped of its record. It has no deadline any more."""
+    headers = tuple([each for each in letter.headers if each != IN_LINE])
+    mapped.kinds[index], mapped.cells[index] = kind, Cell(kind.function, kind.priority)
+    mapped.ids[index], mapped.headers[index] = letter.id, headers
+    mapped.extras[index] = Extra(letter.key, headers)

@@ -80,6 +80,12 @@ class EndedItem(msgspec.Struct, frozen=True):
         return self.items.mapped.extras.get(self.index, NO_EXTRA)
 
     @property
+    def in_order(self) -> bool:
+        """Whether others of its key, or of its partition, wait for it."""
+        order = self.partition.order
+        return order is not None and order.is_head(self.position)
+
+    @property
     def first_seen(self) -> float:
         """The time (wall clock) at which it was first handed out, or read."""
         return self.pushed_at if self.former is None else self.former.first_seen
@@ -144,6 +150,7 @@ class Departure(msgspec.Struct):
     home   where its row is; None: it has none
     load   the content that is appended; None: nothing is
     item   the item itself, in columns of its own, where somebody still asks for it when it is done
+    letter  the number of its dead letter, which is forgotten when it ends otherwise; 0: it is not redriven
     runs   it is out meanwhile, and settled when it is done: nothing else counts it as leaving
     not_before  the time (monotonic) before which an item that stays must not start
     """
@@ -156,6 +163,7 @@ class Departure(msgspec.Struct):
     home: RowHome | None = None
     load: Load | None = None
     item: EndedItem | None = None
+    letter: int = 0
     runs: bool = False
     not_before: float = 0.0
 
@@ -172,7 +180,8 @@ def departure(
     part, position = item.partition, item.position
     if fate is not Fate.DELAYED and part.is_detached(position):
         fate = Fate.DELAYED
-    return Departure(part, position, len(item.payload), fate, leg, home, load)
+    letter = part.redriven[position].number if position in part.redriven else 0
+    return Departure(part, position, len(item.payload), fate, leg, home, load, letter=letter)
 
 
 def settle(gone: Iterable[Departure]) -> None:
@@ -184,6 +193,8 @@ def settle(gone: Iterable[Departure]) -> None:
     for (part, fate), those in together.items():
         part.window.give(len(those), sum([each.size for each in those]))
         positions = sorted([each.position for each in those])
+        if part.redriven:
+            positions = part.end_redriven(positions)
         if part.detached:
             passed = part.detached.keys() & positions
             positions = [position for position in positions if position not in passed]

@@ -17,6 +17,7 @@ from ...model.outcome import Outcome
 from ...model.parked import Parked
 from ...model.workload import DroppedBy, Ended
 from ..counts import TailerCounts
+from ..hand_out import HandOut
 from ..items import Items
 from ..ledger.rows import RowHome, home_of
 from ..partition import Partition
@@ -26,10 +27,10 @@ from ..rules.ledger import Find, found, parking, suspect, throttled
 from ..rules.settlement import Action, History, Settlement
 from ..surroundings import Decisions, Surroundings
 from .dead_letters import letter_of
-from .departure import Departure, EndedItem, copy_of, departure, ended_item, settle
+from .departure import Departure, EndedItem, copy_of, departure, ended_item, ended_of, settle
 
-#: The end of an item that was not run.
-NOT_RUN = Ended(Outcome.HELD)
+#: The end of an item that was not run, and of one that plainly succeeded.
+NOT_RUN, SUCCESS = Ended(Outcome.HELD), Ended(Outcome.SUCCESS)
 #: Fates of items whose rows say that they are over.
 _FATES = {LedgerPlace.DONE: Fate.SUCCEEDED, LedgerPlace.DEAD: Fate.DEAD}
 #: The note of a drop by a gate that its scheduler does not describe.
@@ -46,7 +47,7 @@ def fate_of(row: LedgerEntry | None) -> Fate:
 class Departures:
     """The ways out of one tailer, pure: a departure is among its decisions, and `arrived` hears of it. `stayed` gets
     departures of items that stay where they are, or are out still, when their row is durable, or when there is no room
-    for their letter.
+    for their letter. `redrives`: what dies here in an order comes back here when it is redriven.
 
     Invariant: its length is how many are on their way into a store, and nowhere else.
     """
@@ -58,8 +59,11 @@ class Departures:
         seen: Surroundings,
         decided: Decisions,
         stayed: Callable[[Way, list[Departure]], None],
+        *,
+        redrives: bool,
     ) -> None:
         self._tailer = tailer
+        self._redrives = redrives
         self._counts = counts
         self._seen = seen
         self._decided = decided
@@ -70,7 +74,7 @@ class Departures:
         return self._leaving
 
     def _add(self, departing: Departure, due_in: float | None = None) -> None:
-        if departing.leg.step is Step.DONE:
+        if departing.leg.step is Step.DONE and not departing.letter:
             self._gone([departing])
             return
         self._leaving += not departing.runs
@@ -165,7 +169,7 @@ class Departures:
         `stays`: the item, in columns of its own, if it can run again from its source where its letter finds no room;
         else the letter waits for some."""
         home = self._home(item)
-        letter = letter_of(item, self._origin(item), home, settlement, now)
+        letter = letter_of(item, self._origin(item), home, settlement, now, in_line=self._redrives and item.in_order)
         self._end(Way.BURY, item, LedgerPlace.DEAD, fate, letter, stays)
 
     def store(self, item: EndedItem, result: bytes) -> None:
@@ -173,7 +177,11 @@ class Departures:
         self._end(Way.STORE, item, LedgerPlace.DONE, Fate.SUCCEEDED, (item.id, result, item.kind.tenant))
 
     def drop(self, item: EndedItem) -> None:
-        """Notes that an operator's gate dropped an item: by which version, who and why."""
+        """Notes that an operator's gate dropped an item: by which version, who and why. Of a redriven one the audit
+        knows how its first life ended."""
+        if item.position in item.partition.redriven:
+            self.end(item, Fate.DROPPED)
+            return
         gate, position = item.ended.dropped_by or UNKNOWN, item.position
         note = Drop(position, position, 1, Cause.GATE, *gate, self._seen.wall)
         self._end(Way.DROP, item, LedgerPlace.DONE, Fate.DROPPED, note)
@@ -201,6 +209,15 @@ class Departures:
         going = departure(item, fate, begin(way, row, after), home, load)
         going.item = stays
         self._add(going)
+
+    def redriven(self, out: HandOut, indexes: list[int]) -> list[int]:
+        """Ends the redriven items among those that succeeded; returns the indexes of the others."""
+        part, positions = out.place.partition, out.place.batch.positions
+        mine = [index for index in indexes if positions[index] in part.redriven]
+        for index in mine:
+            self.end(ended_of(out, index, SUCCESS), Fate.SUCCEEDED)
+            out.release((index,))
+        return [index for index in indexes if index not in mine] if mine else indexes
 
     def bury_refused(self, items: Items) -> Items:
         """Makes dead letters of the items that the source cannot hand out as they are; returns the others."""

@@ -39,6 +39,9 @@ from .durable import DurableWriter
 #: Ways of departures that somebody waits for: nothing gathers while one is here.
 AWAITED = frozenset((Way.COUNT, Way.FREE))
 
+#: Ways after which nothing is left of a redriven item: its letter is forgotten.
+_ENDS = frozenset((Way.STORE, Way.DROP, Way.END))
+
 Append = Callable[[list[Departure]], Awaitable[None]]
 
 
@@ -117,6 +120,9 @@ class Destinations:
         await self._write(marking)
         for each in marking:
             self._went_on(each, DepartureEvent.MARKED)
+        ended = [each.letter for each in batch if each.letter and each.leg.way in _ENDS and each.leg.step is Step.DONE]
+        if ended:
+            await self._environment.dead_letters.remove(ended)
 
     def _delivered(self, batch: list[Departure]) -> None:
         if full := [each for each in batch if each.leg.step is Step.NO_ROOM and each.item is None]:

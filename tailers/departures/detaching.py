@@ -33,11 +33,10 @@ from ..stream_policy import StreamPolicy
 from ..surroundings import Decisions, Surroundings
 from ..takeover.inherited import Inherited
 from .departure import Departure, EndedItem, ended_item, ended_of, settle
-from .departures import NOT_RUN, Departures
+from .departures import NOT_RUN, SUCCESS, Departures
 
 #: The end of an item that was lost.
 _LOST = Ended(Outcome.LOST)
-SUCCESS = Ended(Outcome.SUCCESS)
 
 #: A partition and a position.
 PartitionPosition = tuple[Partition, int]
@@ -124,7 +123,7 @@ class Detaching:
         for part, outs in old.items():
             part.advance()
             for position in holding_up(outs, part.frontier.newest_settled):
-                if not self.knows(part, position):
+                if not self.knows(part, position) and position not in part.redriven:
                     self._begin(ended_item(*outs[position], NOT_RUN))
 
     def _begin(self, item: EndedItem) -> None:

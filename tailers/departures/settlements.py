@@ -67,7 +67,7 @@ class Settlements:
             spread = spaced(part.hand_backs, position, kind, ended, credit, out_for, self._seen.monotonic)
             item = item if spread is ended else replace(item, ended=spread)
         former, history = item.former, item.history(now)
-        family = Family.STREAM if part.order is None else self._ordering.family(part, position)
+        family = self._ordering.family(part, position) if part.order or part.redriven else Family.STREAM
         origin = "" if former is None else former.tailer
         settlement = self._settlement(kind.function, item.ended, family, history, origin)
         if detached:

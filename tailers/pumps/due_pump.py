@@ -26,7 +26,7 @@ from .stream_pump import StreamPump
 #: From one checkpoint to the next. Copies have their rows from the start, by which a restart skips those that it reads
 #: again, so checkpoints may wait for each other, and longer after one of many functions: 10 s for 200 of them.
 COMMIT_EVERY = Linger(1.0)
-POLICY = StreamPolicy(copies=True, detaches=False, commit_every=COMMIT_EVERY, commit_of_each=0.05)
+POLICY = StreamPolicy(copies=True, redrives=False, detaches=False, commit_every=COMMIT_EVERY, commit_of_each=0.05)
 #: Batches of copies that start together.
 START_TOGETHER = 256
 #: Items of many functions are pushed together from so many items on, or so many bytes: a flight holds twice as many.

@@ -31,6 +31,7 @@ from ..ledger.rows import Rows
 from ..ledger.suspicion import mark_suspects
 from ..losses import Losses
 from ..partition import Partition
+from ..redrives import Redrives
 from ..resources import Setup
 from ..session import Renewal
 from ..stream_core import StreamCore
@@ -88,6 +89,10 @@ class StreamPump(Pump):
         self._tick_wake, self._letters_wait = asyncio.Event(), asyncio.Event()
         reread = self.reread if source.capabilities.rereads else None
         self._orphan_shell = OrphanShell(self._rows, self._see, self._carry_out, reread)
+        self._redrives: Redrives | None = None
+        if policy.redrives:
+            every = setup.sizes.heartbeat
+            self._redrives = Redrives(name, stores.dead_letters, self._epoch, every, self._see, self._carry_out)
         self._succession = Succession(name, self._epoch, self.session, core.inherited, setup.sizes, clock, self.wake)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(
@@ -156,6 +161,8 @@ class StreamPump(Pump):
             await self._add(name)
         await self.connecting(self._open_source, self._reopen)
         await self._orphan_shell.opened()
+        if self._redrives is not None:
+            await self._redrives.opened()
         self._carry_out()
 
     async def _add(self, name: str) -> Partition:
@@ -200,6 +207,7 @@ class StreamPump(Pump):
             self.setup.environment.dead_letters, self._core.letter_waits, self._letters_wait, self._room_for_letters
         )
         loops = [self._offer(), self._tick(), self._measure(), self._checkpoint.run(), self._rows.run(), letters]
+        loops += [] if self._redrives is None else [self._redrives.run()]
         return [*loops, *self._succession.steps(), *self._destinations.steps(), self._orphan_shell.run()]
 
     # Read.

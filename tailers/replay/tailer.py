@@ -22,7 +22,7 @@ from .plan import reader_of
 from .source import ReplaySource
 
 #: Positions between the chosen ones are filtered; a replay ends when its last item has ended, so nothing is detached.
-POLICY = StreamPolicy(gap=Fate.FILTERED, detaches=False)
+POLICY = StreamPolicy(gap=Fate.FILTERED, redrives=False, detaches=False)
 
 
 class ReplayPump(StreamPump):

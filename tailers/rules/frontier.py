@@ -79,6 +79,13 @@ class Frontier:
         self.end += fresh
         return None if len(run) == count else run
 
+    def is_settled(self, position: int) -> bool:
+        """Whether a position is settled, here or by an earlier run."""
+        place = position - self.position
+        if place < len(self._bits):
+            return place < 0 or bool(self._bits[place])
+        return bool(self._tail[position - self.end : position - self.end + 1] == b"\x01")
+
     def unread(self, first: int, last: int) -> list[tuple[int, int]]:
         """The ranges from `first` to `last`, both included, that were never read here and that no earlier run had
         settled."""

@@ -13,6 +13,7 @@ strays wait until these have stopped.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -40,7 +41,8 @@ class Order:
     moving   how many of these have a head that is not stuck: they may be wanted any moment
     ranks    how urgent each key is; None: all are alike
 
-    Invariants: a key has a line exactly while it has a head; positions in a line rise, the head's first; `_stuck` names
+    Invariants: a key has a line exactly while it has a head; positions in a line rise, and are above the head's unless
+    they are redriven; `_stuck` names
     keys with a line, `_stuck_waiting` counts what waits in those; a barred head is handed out by nobody, and its key
     has strays or the lines are shut.
     """
@@ -133,8 +135,11 @@ class Order:
         line = self._lines[key]
         if line is None:
             line = self._lines[key] = deque()
-        assert not line or line[-1].position < position, "items of a key come in the order of the source"
-        line.append(WaitingForKey(position, kind, expires_at))
+        one = WaitingForKey(position, kind, expires_at)
+        if not line or line[-1].position < position:
+            line.append(one)
+        else:  # a redriven one goes before those that came after it
+            insort(line, one, key=lambda other: other.position)
         if self.ranks is not None:
             self.ranks.follows(key, kind)
         self.waiting += 1

@@ -68,6 +68,9 @@ class SparseFrontier(Frontier):
         self._forget(stop)
         return None if len(run) == len(positions) else run
 
+    def is_settled(self, position: int) -> bool:
+        return position not in self._open and (position < self.end or self._before.get(position, False))
+
     def unread(self, first: int, last: int) -> list[tuple[int, int]]:
         first = max(first, self.end)
         done = [position for position, settled in sorted(self._before.items()) if settled and first <= position <= last]

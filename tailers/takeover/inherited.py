@@ -184,7 +184,7 @@ class Inherited:
         for key in self._awaited(part.name):
             if key[1] < part.frontier.end:
                 self._forget(key)
-        self._open()
+        self.open()
 
     def ends_at(self, ends: Mapping[str, int]) -> None:
         """Forgets items adopted at a partition's end or beyond, once nothing of them runs: they were read before the
@@ -193,7 +193,7 @@ class Inherited:
             for key in [*self._unread, *self._lost]:
                 if key[1] >= ends.get(key[0], key[1] + 1) and self._unread.get(key) not in self.running:
                     self._forget(key)
-            self._open()
+            self.open()
 
     def give_up(self, now: float) -> None:
         """Forgets adopted items that were not read and of which nothing runs any more, so that they run again: nothing
@@ -203,9 +203,10 @@ class Inherited:
             if all(self._unread.get(key) not in self.running and self._lost.get(key, now) <= now for key in keys):
                 for key in keys:
                     self._forget(key)
-        self._open()
+        self.open()
 
-    def _open(self) -> None:
+    def open(self) -> None:
+        """Opens the lines of partitions of which nothing more is awaited."""
         for name in [name for name in self._shut if not self._awaits(name)]:
             self._turns.shut(self._shut.pop(name), shut=False)
 

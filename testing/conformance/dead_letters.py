@@ -199,6 +199,36 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
             assert (await store.engine.list(EVERY, 10))[0].past is None
             await store.engine.remove(await numbers_of(store, "new"))
 
+    async def test_the_letter_of_what_stands_in_line_again_stays_until_that_has_ended(
+        self, store: StoreBench[DeadLetters]
+    ) -> None:
+        # Given a letter whose item got another life where it died, and one that became another workload
+        placed = letter("t/p/7", partition="p", position=7, died_at=5.0)
+        await store.engine.add([placed, letter("a")])
+        first, other = await store.engine.list(EVERY, 2)
+        await store.engine.mark([first.number, other.number], True)
+        moves = [Moved(first.number, "t/p/7", past_of(first)), Moved(other.number, "new", past_of(other))]
+        assert await store.engine.moved(moves, 6.0) == 1
+        await store.reopen()
+        # Then it stays as it was, marked, and its past knows this death; so it does when that is said again
+        assert await store.engine.moved(moves[:1], 6.5) == 0
+        [stays] = await store.engine.list(LetterFilter(moving=True, tailer="t"), 10, 0, 1)
+        assert (stays.id, stays.number, stays.payload, stays.in_line) == ("t/p/7", first.number, placed.payload, True)
+        assert stays.past == past_of(first)
+        # And when it dies again, its letter is replaced, without the mark; and it is in line no more
+        await store.engine.add([letter("t/p/7", partition="p", position=7, died_at=9.0)])
+        assert await store.engine.list(LetterFilter(moving=True), 10) == []
+        [again] = await store.engine.list(LetterFilter(redrives=1), 10)
+        assert (again.id, again.in_line, again.past) == ("t/p/7", False, past_of(first))
+        assert await store.engine.remove([first.number]) == 0
+        # And its second life leaves nothing but the place
+        await store.engine.mark([again.number], True)
+        await store.engine.moved([Moved(again.number, "t/p/7", past_of(again))], 10.0)
+        assert (await store.engine.list(EVERY, 10))[0].redrives == 2
+        assert await store.engine.remove([again.number]) == 1
+        assert await store.engine.positions("t") == {"p": 1}
+        assert await store.engine.list(EVERY, 10) == []
+
     async def test_how_its_attempts_went_stays_with_its_letter(self, store: StoreBench[DeadLetters]) -> None:
         tries = (Try(1.5, "retry", "é away"), Try(2.25, "fatal", ""))
         await store.engine.add([letter("a", tries=tries), letter("b")])

@@ -86,8 +86,9 @@ class Journal:
     item, after which it may not start, if all wall clocks agree; `cancelled`: each id that was said to be or to
     become so → the fence of its last hand-out by then. `violations` are what must not be; `jumped` sums the
     jumps of wall clocks: so much may a due time mean another moment to one host than to the other. `was` says of an
-    id which dead letter it was redriven from (empty: none): what it does goes on where that one died. `trees`: what
-    runs of them asks for itself there; `added`: whether what a run adds to one was answered."""
+    id which dead letter it was redriven from (empty: none): what it does goes on where that one died. `in_line`: ids
+    of items that died and stood in their stream's line once more. `trees`: what runs of them asks for itself there;
+    `added`: whether what a run adds to one was answered."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -103,6 +104,7 @@ class Journal:
         self.failures: Callable[[str], int] | None = None  # of a workload, as the stores know it; None: nobody can say
         self.broken_until = 0.0  # true time until which every function fails
         self.was: Callable[[str], str] = lambda id: ""
+        self.in_line: set[str] = set()
         self.trees: KnownTrees | None = None
         self.items_of: dict[str, dict[tuple[str, int], float]] = {}  # by process, with the time at which it got them
         self.added: Callable[[Execution], bool] = lambda run: True
@@ -150,7 +152,8 @@ class Journal:
         allowed = story.not_before - self.jumped
         if now < allowed - ROUNDING and self.heard(id):
             self.wrong(f"early: {id} starts {allowed - now:.3f} s before its time")
-        if now > self.deadlines.get(n, now) + self.jumped + ROUNDING and not self.was(id):  # a redrive has none
+        redriven = id in self.in_line or self.was(id)  # a redrive has no deadline
+        if now > self.deadlines.get(n, now) + self.jumped + ROUNDING and not redriven:
             self.wrong(f"late: {id} starts {now - self.deadlines[n]:.3f} s after its deadline")
         for told in self.begins:
             told(run)

@@ -1,5 +1,6 @@
-"""Redriven dead letters, and what became of them: each became one workload, which brings its past along; none was lost
-on its way, and no letter's former workload runs beside the new one. Read from outside of every host."""
+"""Redriven dead letters, and what became of them: each became one workload, which brings its past along, or its item
+stood in its stream's line once more, and succeeded; none was lost on its way, and no letter's former workload runs
+beside the new one. Read from outside of every host."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from ...model.claim import State
-from ...model.dead_letter import Past
+from ...model.dead_letter import IN_LINE, Past
 from ...model.redrive import token
 from ...stores.queue.admission import SUBMISSION_PREFIX
 from .journal import Execution, Journal
@@ -17,7 +18,7 @@ from .operator import Operator
 from .plan import Plan
 from .sqlite_disk import Disk
 
-_LETTERS = "SELECT number, id, died_at FROM dead_letters"
+_LETTERS = "SELECT number, id, died_at, headers FROM dead_letters"
 _ATTEMPTS = "SELECT id, attempts, first_seen FROM dead_letters"
 _KEY = "SELECT key FROM dedupe WHERE id = ?"
 _WORKLOAD = "SELECT id FROM dedupe WHERE key = ?"
@@ -26,16 +27,23 @@ _BEFORE = "SELECT former FROM job_redrives WHERE item = ?"
 _BEHIND = "SELECT item FROM job_redrives WHERE former = ?"
 _PAST = "SELECT past FROM redriven WHERE id = ?"
 _STATE = "SELECT state FROM tasks WHERE id = ?"
+_IN_LINE = "SELECT id FROM dead_letters JOIN dead_letters_moving USING (number) JOIN redriven USING (id)"
 _MOVING = "SELECT count(*) FROM dead_letters_moving"
 
 _past = msgspec.json.Decoder(Past).decode
 
 
 class Letter(NamedTuple):
-    """The fields of a dead letter that its token is made of."""
+    """The fields of a dead letter that its token is made of, and its headers."""
 
     id: str
     died_at: float
+    headers: str = "[]"
+
+    @property
+    def in_line(self) -> bool:
+        """Whether its item goes back into its stream's line when it is redriven."""
+        return IN_LINE[0] in self.headers
 
 
 class Redriving:
@@ -99,7 +107,8 @@ class Redriving:
         """Notes letters that came, and checks that those that went became workloads."""
         if file != "state":
             return
-        letters = {number: Letter(id_, died_at) for number, id_, died_at in self._disk.rows("state", _LETTERS)}
+        self._journal.in_line.update(id_ for (id_,) in self._disk.rows("state", _IN_LINE))
+        letters = {number: Letter(*fields) for number, *fields in self._disk.rows("state", _LETTERS)}
         if letters == self._letters:
             return
         there = {letter.id for letter in letters.values()}
@@ -114,7 +123,11 @@ class Redriving:
                 self._went(letter)
 
     def _went(self, letter: Letter) -> None:
-        """Checks that a letter that is gone became a workload, whose past says so."""
+        """Checks that a letter that is gone became a workload, whose past says so, or that its item ended well."""
+        if letter.in_line:
+            if all(run.how != "ok" for run in self._journal.stories[letter.id].executions):
+                self._journal.wrong(f"lost: the letter of {letter.id} went, and its item did not succeed")
+            return
         self.gone.add(letter.id)
         rows = self._disk.rows("queue", _WORKLOAD, (_key(letter),))
         if not rows and "/" not in letter.id:
@@ -154,7 +167,7 @@ class Redriving:
         death know their past."""
         wrong = self._journal.wrong
         for id_, workload in self._operator.moved:
-            if self.was(workload) != id_:
+            if self.was(workload) != id_ and not (workload == id_ and "/" in id_):
                 wrong(f"redriven: the operator was told that {id_} became {workload}, which was {self.was(workload)!r}")
         for place, letters in self._operator.meant.items():
             for number, id_ in letters:
@@ -175,6 +188,8 @@ class Redriving:
         if attempts > runs:
             self._journal.wrong(f"redriven: {id_} ran {runs} times, and its letter counts {attempts} attempts")
         past = self._past(id_)
+        if past is not None and past.id == id_:
+            line = [id_] * past.redrives  # it stood in its stream's line each time
         if (0 if past is None else past.redrives) != len(line):
             was = ", ".join(line) or "no letter"
             self._journal.wrong(f"redriven: {id_} was {was}, and its letter's past is {past}")

@@ -38,10 +38,33 @@ BURIED_ALIVE = [
     for number in range(1, 5)
 ]
 
+#: An item dies, the next one of its key runs, and the operator asks meanwhile; the item that is redriven runs for long.
+_A_KEY = [
+    Item(0, "orders", 2.0, (_FATAL, Deed("ok", 20.0), Deed("ok", 0.1)), key="a"),
+    Item(1, "orders", 2.5, (Deed("ok", 8.0),), key="a"),
+    Item(2, "orders", 14.0, (), key="a"),
+]
+IN_LINE = plan_of_faults(_A_KEY, [], gateways=1, slots=16, redrives=(Redrive(6.0),), order="key")
+
+#: Its tailer dies while it runs, and its scheduler lives on.
+ADOPTED_IN_LINE = plan_of_faults(
+    _A_KEY,
+    [Fault(18.0, "kill", "tailer1", seconds=0.3)],
+    gateways=1,
+    slots=16,
+    redrives=(Redrive(6.0),),
+    order="key",
+    apart=True,
+    tailers=1,
+)
+
 SCENARIOS: dict[str, list[Plan]] = {
     "a letter goes before its workload is stored": [REDRIVEN],
     "a redrive that is made again makes another workload": [REDRIVEN],
     "a redrive does not ask whether its workload has ended": BURIED_ALIVE,
     "what is redriven forgets its past": [REDRIVEN],
     "what a redrive left in the middle is not finished": CUT_SHORT,
+    "what is redriven in a stream runs beside its key": [IN_LINE],
+    "what is redriven in a stream has no letter while it waits": [IN_LINE],
+    "what is redriven and adopted is not read by its new owner": [ADOPTED_IN_LINE],
 }

@@ -73,6 +73,8 @@ class StartsAudit:
             if entry.place in TERMINAL:
                 return f"its row says that it is {entry.place.label}"
             return f"it was handed out again under {entry.fence}" if entry.fence > run.fence else ""
+        if run.id in self._journal.in_line:
+            return ""
         for mark, ahead in self._disk.rows("state", _MARK, (source, partition)):
             bits, index = decode_ahead(ahead), int(position) - mark
             if index < 0 or (index < len(bits) and bits[index]):

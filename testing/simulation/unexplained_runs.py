@@ -63,7 +63,8 @@ class UnexplainedRuns:
         fault touched a part that had it."""
         for story in self._journal.stories.values():
             for run, again in pairwise(story.executions):
-                heard = self._asked(run) and (not run.spent or self._frozen or again.attempt > run.attempt)
+                anew = again.attempt == 1 and run.id in self._journal.in_line
+                heard = anew or (self._asked(run) and (not run.spent or self._frozen or again.attempt > run.attempt))
                 if not heard and not self._explained(run, again):
                     self._journal.wrong(
                         f"unexplained: {run.id} ran in {run.where} from {run.start:.3f} ({run.how}) and again from"

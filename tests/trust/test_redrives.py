@@ -97,7 +97,7 @@ async def test_a_redriven_update_of_a_stream_is_newer_than_what_its_key_had(plat
         assert saved(table) == {"a": 3}
         # And its function is told which item of the stream it was
         id, origin = next((id, origin) for id, origin, version, _ in runs(table) if version == 3)
-        assert origin == letter["id"] == "docs/0/2" != id
+        assert origin == letter["id"] == "docs/0/2" == id
         # And what the stream has next of this key is newer than that
         await log.append("docs", 0, [record("a", 5)])
         await until(lambda: len(runs(table)) == 5)

@@ -1,4 +1,4 @@
-"""Mistakes of a gateway that redrives dead letters."""
+"""Mistakes of a gateway that redrives dead letters, and of a tailer whose items these are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 from ....gateway import dead_letters as desk_
 from ....gateway.dead_letters import DeadLetterDesk
-from ....model.dead_letter import Past
+from ....model.dead_letter import Moved, Past
+from ....tailers.redrives import Redrives
+from ....tailers.rules.order import Order
 from ..planting import Bug, bug, instead
 
 
@@ -46,3 +48,27 @@ def _what_a_redrive_left_in_the_middle_is_not_finished() -> Bug:
         """Finishes nothing."""
 
     return instead(DeadLetterDesk, "_finish", finish)
+
+
+@bug
+def _what_is_redriven_in_a_stream_runs_beside_its_key() -> Bug:
+    real = Order.enter
+
+    def enter(self: Order, key: str, position: int, kind: Any, expires_at: float = 0.0) -> bool:
+        heads = [head for head, of in self._heads.items() if of == key]
+        return any(position < head for head in heads) or real(self, key, position, kind, expires_at)
+
+    return instead(Order, "enter", enter)
+
+
+@bug
+def _what_is_redriven_in_a_stream_has_no_letter_while_it_waits() -> Bug:
+    return instead(Moved, "stays", property(lambda self: False))
+
+
+@bug
+def _what_is_redriven_and_adopted_is_not_read_by_its_new_owner() -> Bug:
+    async def opened(self: Redrives) -> None:
+        """Reads nothing."""
+
+    return instead(Redrives, "opened", opened)
