@@ -77,6 +77,7 @@ class World:
             config=config,
             environment=environment,
             row_cache=RowCache(),
+            origin=lambda name: None,
             parking=stores,
             clock=SYSTEM_CLOCK,
             sizes=LeaseSizes(),
