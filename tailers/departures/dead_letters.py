@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from ...model.dead_letter import JOB_ITEM, DeadLetter
-from ...model.errors import TailraceError
 from ...model.ledger import LedgerEntry
 from ...model.outcome import Outcome
 from ...model.parked import Parked
 from ...model.workload import NO_EXTRA, Ended, Kind
-from ...stores.dead_letters.dead_letters import LetterKeeping
 from ..hand_out import HandOut
 from ..ledger.rows import RowHome
-from ..rules.letter_waits import LOOK, K, LetterWaits, RoomName
+from ..rules.letter_waits import RoomName
 from ..rules.settlement import Action, Settlement
 from .departure import OUTCOMES, EndedItem
 
@@ -106,21 +101,3 @@ def unparkable(item: Parked, home: RowHome | None, why: str, now: float, row: Le
 def room_of(kind: Kind) -> RoomName:
     """The room of the letters of a kind."""
     return kind.function, kind.tenant
-
-
-async def look_for_room(
-    letters: LetterKeeping,
-    waits: LetterWaits[K],
-    some: asyncio.Event,
-    go_on: Callable[[Sequence[K]], Awaitable[None]],
-) -> None:
-    """Has items go on, for ever, when there is room for their letters; `some` is set when there may be some that
-    wait."""
-    while True:
-        await some.wait()
-        some.clear()
-        while waits:
-            await asyncio.sleep(LOOK)
-            with contextlib.suppress(TailraceError):  # the store is away: it is asked again
-                for room in await letters.rooms(waits.asked()) if waits else ():
-                    await go_on(waits.free((room.function, room.tenant), room.left))
