@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...model.dead_letter import IN_LINE, JOB_ITEM, DeadLetter
 from ...model.demand import Cell
-from ...model.errors import TailraceError
 from ...model.ledger import LedgerEntry
 from ...model.outcome import Outcome
 from ...model.parked import Parked
 from ...model.workload import NO_EXTRA, Ended, Extra, Kind
 from ...sdk.source import StreamBatch
-from ...stores.dead_letters.dead_letters import LetterKeeping
 from ..hand_out import HandOut
 from ..ledger.rows import RowHome
 from ..mapping.mapping import Mapped
-from ..rules.letter_waits import LOOK, K, LetterWaits, RoomName
+from ..rules.letter_waits import RoomName
 from ..rules.settlement import Action, Settlement
 from .departure import OUTCOMES, EndedItem
 
@@ -112,24 +108,6 @@ def unparkable(item: Parked, home: RowHome | None, why: str, now: float, row: Le
 def room_of(kind: Kind) -> RoomName:
     """The room of the letters of a kind."""
     return kind.function, kind.tenant
-
-
-async def look_for_room(
-    letters: LetterKeeping,
-    waits: LetterWaits[K],
-    some: asyncio.Event,
-    go_on: Callable[[Sequence[K]], Awaitable[None]],
-) -> None:
-    """Has items go on, for ever, when there is room for their letters; `some` is set when there may be some that
-    wait."""
-    while True:
-        await some.wait()
-        some.clear()
-        while waits:
-            await asyncio.sleep(LOOK)
-            with contextlib.suppress(TailraceError):  # the store is away: it is asked again
-                for room in await letters.rooms(waits.asked()) if waits else ():
-                    await go_on(waits.free((room.function, room.tenant), room.left))
 
 
 # Letters that were redriven in their stream, as its items again.

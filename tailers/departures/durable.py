@@ -12,13 +12,15 @@ import contextlib
 import math
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
 from ...model.backoff import STORE, Backoff, Pauses
-from ...model.errors import Unavailable
+from ...model.errors import TailraceError, Unavailable
+from ...stores.dead_letters.dead_letters import LetterKeeping
 from ..rules.departure_linger import gathers
+from ..rules.letter_waits import LOOK, K, LetterWaits
 
 T = TypeVar("T")
 
@@ -151,3 +153,21 @@ class DurableWriter(Generic[T]):
 
     def _failing(self, why: str) -> None:
         self.why = why
+
+
+async def look_for_room(
+    letters: LetterKeeping,
+    waits: LetterWaits[K],
+    some: asyncio.Event,
+    go_on: Callable[[Sequence[K]], Awaitable[None]],
+) -> None:
+    """Has items go on, for ever, when there is room for their letters; `some` is set when there may be some that
+    wait."""
+    while True:
+        await some.wait()
+        some.clear()
+        while waits:
+            await asyncio.sleep(LOOK)
+            with contextlib.suppress(TailraceError):  # the store is away: it is asked again
+                for room in await letters.rooms(waits.asked()) if waits else ():
+                    await go_on(waits.free((room.function, room.tenant), room.left))

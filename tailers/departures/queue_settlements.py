@@ -32,8 +32,8 @@ from ..rules.letter_waits import LetterWaits, uncharged
 from ..rules.pieces import pieces
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
 from ..rules.settlement_linger import Gathering
-from .dead_letters import letter_of_queued, letter_of_unfit, look_for_room, room_of
-from .durable import T, until_available
+from .dead_letters import letter_of_queued, letter_of_unfit, room_of
+from .durable import T, look_for_room, until_available
 
 #: Throttle counts remembered, and counts of losses, by id; the oldest are forgotten first.
 _REMEMBERED = 100_000

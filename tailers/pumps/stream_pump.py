@@ -21,10 +21,10 @@ from ...sdk.source import Counted, PartitionSource, StreamBatch, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
 from ..checkpoint import Checkpoint
 from ..counts import TailerCounts
-from ..departures.dead_letters import look_for_room
 from ..departures.departure import Departure
 from ..departures.destinations import Destinations
 from ..departures.detaching import PartitionPosition
+from ..departures.durable import look_for_room
 from ..hand_out import HandOut
 from ..items import Items
 from ..ledger.rows import Rows

@@ -22,7 +22,7 @@ from tailrace.stores.config import StoresConfig
 from tailrace.stores.jobs.jobs import Feeding
 from tailrace.stores.log.log import Record
 from tailrace.stores.queue.queue import NewItem
-from tailrace.tailers.departures import dead_letters, destinations
+from tailrace.tailers.departures import destinations, durable
 
 LOG, QUEUE = {"kind": "log", "stream": "s"}, {"kind": "queue"}
 SUCCESS, FATAL = Ended(Outcome.SUCCESS), Ended(Outcome.FATAL, "broken")
@@ -31,7 +31,7 @@ BOUND = 2
 
 @pytest.fixture
 async def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddedStores]:
-    for each in (dead_letters, destinations):
+    for each in (destinations, durable):
         monkeypatch.setattr(each, "LOOK", 0.05)
     async with EmbeddedStores(tmp_path / "data", StoresConfig(max_dead_letters=BOUND)) as stores:
         yield stores
