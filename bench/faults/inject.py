@@ -27,8 +27,8 @@ RunItem = Callable[[FedItem], Awaitable[tuple[int, float] | None]]
 
 #: MiB that a process gets beyond its present memory, and MiB that its function then asks for.
 _ROOM, _HUNGER = 64, 1024
-#: Seconds until it shows that a part ended, or started, at least.
-_NOTICED = 3.0
+#: Seconds in which a part ends, and in which one that is started says yes or no, on a busy machine.
+_STARTS = 30.0
 #: Bytes by which a part may grow while strangers call it, under load: of what they send that is a sixth.
 _KEPT = 64 << 20
 
@@ -199,7 +199,7 @@ class Injector:
 
     async def _gone(self, action: Breakage, kind: str) -> DoneFault:
         """Kills the store, and has it find one of its files missing or empty, as on a volume that is not the right one;
-        the file is back later. The store may not begin anew meanwhile."""
+        the file is back when it was missed. The store may not begin anew meanwhile."""
         world, part = self._world, self._world.parts[action.target]
         await part.ready.wait()
         name = self._chance.choice(sorted(file.name for file in world.data.glob("*.db")))
@@ -211,8 +211,10 @@ class Injector:
             file.rename(aside / file.name)
         if self._chance.random() < 0.5:
             (world.data / name).touch()
-        await until(lambda: part.deaths > deaths, _NOTICED)
-        if await until(part.ready.is_set, max(_NOTICED, action.length * self._lease)):
+        await until(lambda: part.deaths > deaths, _STARTS)
+        refusals = part.refusals
+        await until(lambda: part.ready.is_set() or part.refusals > refusals, _STARTS)
+        if part.ready.is_set():
             self.found.append(
                 Finding("began_anew", "", time.monotonic(), f"without its {name}, {action.target} starts")
             )

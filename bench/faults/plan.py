@@ -155,7 +155,7 @@ def families() -> dict[str, list[Breakage]]:
         ],
         "term": [Breakage("term", part) for part in parts],
         "user": [Breakage("exit", "", 0.0), Breakage("lock", "", 1.15), Breakage("memory", "", 0.0)],
-        "disk": [Breakage("disk", "store", 0.4), Breakage("gone", "store", 0.4)],
+        "disk": [Breakage("disk", "store", 0.4), Breakage("gone", "store")],
         STRANGER: [Breakage(STRANGER, part) for part in METHODS],
         SERVER: [Breakage("kill", SERVER)],
         "wire": [

@@ -88,6 +88,7 @@ class Restarted:
         self.child: Child | None = None
         self.ready = asyncio.Event()
         self.deaths = 0
+        self.refusals = 0  # starts that came to nothing
         self._settings = None if settings is None else replace(settings, grace=_GRACE)
         self._environment = environment
         self._log = log
@@ -116,6 +117,7 @@ class Restarted:
             try:
                 self.child = await spawn(self._settings, self._environment, stderr=self._log, within=self._within)
             except PartFailed:
+                self.refusals += 1
                 await asyncio.sleep(_LONG_PAUSE)
                 continue
             self.ready.set()

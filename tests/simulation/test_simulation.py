@@ -37,7 +37,7 @@ def test_the_promises_hold_in_the_first_worlds(first: int) -> None:
     hold(first, EACH, jobs=1)
 
 
-@pytest.mark.long(minutes=2.5)
+@pytest.mark.long(minutes=2)
 def test_the_promises_hold_in_three_hundred_worlds() -> None:
     hold(PARTS * EACH, 300 - PARTS * EACH, jobs=os.cpu_count() or 1)
 
