@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...model.claim import Settle, State
+import pytest
+
+from ...model import redrive
+from ...model.claim import Leased, Settle, State
 from ...model.job import ItemRedrive, JobHolder, JobItem, TreeRetry
-from ...model.workload import Kind
+from ...model.workload import NO_EXTRA, Headers, Kind
 from ...stores.queue.queue import NewItem
 from .jobs_engine import JobsEngine, fill, job, make, shown, take, tree_of, work
 
 WEEK = 7 * 86_400.0
+
+
+def shown_as(leased: Leased, payload: bytes) -> tuple[str, Headers]:
+    """The origin and the headers that the function of an item with this payload sees."""
+    index = leased.payloads.index(payload)
+    seen = redrive.shown(leased.ids[index], leased.fence, leased.extras.get(index, NO_EXTRA).headers)
+    return seen.origin, seen.headers
 
 
 class JobsRedriveLaws:
@@ -74,6 +84,27 @@ class JobsRedriveLaws:
         await work(engine, tree, lambda name, payload: payload)
         found = await shown(engine, tree)
         assert (found.state, found.succeeded, found.failed) == ("complete", 3, 0)
+
+    @pytest.mark.parametrize("most", [0, 3], ids=["unbounded", "bounded"])
+    async def test_a_redriven_item_is_told_its_first_workload_as_its_origin(
+        self, engine: JobsEngine, most: int
+    ) -> None:
+        tree = await make(engine, tree_of(job("a", max_failures_per_item=most)))
+        await engine.jobs.add(tree.id, "", "call", [JobItem(b"1", key="k"), JobItem(b"2")])
+        leased = await take(engine, tree)
+        assert leased is not None
+        first = dict(zip(leased.payloads, leased.ids, strict=True))
+        assert all(shown_as(leased, payload) == (id, ()) for payload, id in first.items())
+        for _ in range(2):  # and its first one again when it is redriven once more
+            lost = [Settle(id, leased.fence, State.FATAL_FAILURE, reason="bad") for id in leased.ids]
+            assert await engine.queue.settle(leased.fence, [], lost) == []
+            answers = await engine.jobs.redrive(leased.ids)
+            await engine.reopen()
+            leased = await take(engine, tree)
+            assert leased is not None
+            assert sorted(leased.ids) == sorted(each.workload for each in answers)
+            assert all(shown_as(leased, payload) == (id, ()) for payload, id in first.items())
+            assert (leased.max_failures, len(leased.jobs)) == ({0: most, 1: most} if most else {}, 2)
 
     async def test_a_redriven_item_adds_nothing_twice_that_a_former_life_of_it_added(self, engine: JobsEngine) -> None:
         # Given an item whose runs add items to another job, under tokens of their workload, one more in each life

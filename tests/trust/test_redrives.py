@@ -127,6 +127,45 @@ async def test_a_redriven_workload_tells_the_id_that_it_had_at_first(platform: P
         assert headers
 
 
+@pytest.mark.trust(point=10)
+async def test_a_redriven_item_of_a_job_is_told_its_first_id(platform: Platform, table: Path) -> None:
+    async with AsyncClient(platform.gateway_address) as client:
+        # Given an item of an open job that died, was redriven too early, and died again
+        job = client.job("docs", "save")
+        await job.add(doc="c", version=3)
+        await died(platform, before="")
+        [first] = await letters(platform)
+        await tailrace(platform, "dead", "redrive", first["id"])
+        await died(platform, before=first["id"])
+        [second] = await letters(platform)
+        # When it is redriven in its tree once the function is mended
+        Path(f"{table}.mended").touch()
+        await tailrace(platform, "dead", "redrive", second["id"])
+        await until(lambda: len(runs(table)) == 1)
+        # Then it is another workload, and knows which one it was at first
+        [(id, origin, _, headers)] = runs(table)
+        assert origin == first["id"]
+        assert len({first["id"], second["id"], id}) == 3
+        assert not headers
+
+
+@pytest.mark.trust(point=10)
+async def test_a_dedupe_key_says_of_what_is_redriven_what_it_said_before(platform: Platform, table: Path) -> None:
+    async with AsyncClient(platform.gateway_address) as client:
+        # Given a workload with a dedupe key that died, and was redriven
+        first = await client.submit("save", doc="d", version=3, dedupe_key="d-3")
+        await died(platform, before="")
+        Path(f"{table}.mended").touch()
+        await tailrace(platform, "dead", "redrive", "--function", "save")
+        await until(lambda: len(runs(table)) == 1)
+        # When the same is submitted once more, then it is answered with the first one, and does not run
+        again = await client.submit("save", doc="d", version=3, dedupe_key="d-3")
+        assert again.id == first.id == runs(table)[0][1]
+        await client.submit("save", doc="e", version=1)
+        await until(lambda: "e" in saved(table))
+        assert [version for _, _, version, _ in runs(table)] == [3, 1]
+
+
 def record(doc: str, version: int) -> Record:
     return Record(json.dumps({"doc": doc, "version": version}).encode(), key=doc)
 

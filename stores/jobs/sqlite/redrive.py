@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ....model.job import ItemRedrive
+from ....model.redrive import ORIGIN
 from ...queue.ids import id_number, id_text
 from ...queue.queue import NewItem
 from ...queue.sqlite.memory import Memory
@@ -37,7 +38,7 @@ def redrive(
     lives: dict[str, _Life] = {}
     for workload in workloads:
         if workload not in answers and workload not in lives:
-            found = _look(connection, memory, id_number(workload))
+            found = _look(connection, memory, workload)
             if isinstance(found, ItemRedrive):
                 answers[workload] = found
             else:
@@ -50,7 +51,8 @@ def redrive(
     return [answers[workload] for workload in workloads]
 
 
-def _look(connection: sqlite3.Connection, memory: Memory, number: int) -> ItemRedrive | _Life:
+def _look(connection: sqlite3.Connection, memory: Memory, workload: str) -> ItemRedrive | _Life:
+    number = id_number(workload)
     known = connection.execute("SELECT item FROM job_redrives WHERE former = ?", (number,)).fetchone()
     if known is not None:
         return ItemRedrive(id_text(known[0]))
@@ -66,7 +68,8 @@ def _look(connection: sqlite3.Connection, memory: Memory, number: int) -> ItemRe
     why = why_not(ItemStands(state, bool(complete), bool(ending)), tree_id)
     if why:
         return ItemRedrive(refused=why)
-    return _Life(number, job, tree, NewItem(memory.kinds.kinds[kind], bytes(payload), key=key))
+    headers = ((ORIGIN, first_life(connection, workload)),)
+    return _Life(number, job, tree, NewItem(memory.kinds.kinds[kind], bytes(payload), key=key, headers=headers))
 
 
 def first_life(connection: sqlite3.Connection, workload: str) -> str:

@@ -95,13 +95,15 @@ def planned(
 
 
 class PostgresClaimed(NamedTuple):
-    """The result of a claim, without items whose time to start is past; `expired` has their ids."""
+    """The result of a claim, without items whose time to start is past; `expired` has their ids. `redriven`: indexes of
+    items of jobs in another life, whose origins are to be looked up."""
 
     number: int
     moment: int
     ids: list[int]
     leased: Leased | None
     expired: list[int]
+    redriven: Sequence[int] = ()
 
 
 def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> PostgresClaimed:
@@ -117,12 +119,15 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
     extras: dict[int, Extra] = {}
     jobs: list[int] = []
     max_failures: dict[int, int] = {}
+    redriven: list[int] = []
     for index, row in enumerate(rows):
         crashes, key, headers = row[CRASHES], row[KEY], row[HEADERS]
         expires_at, progress = row[EXPIRES_AT], row[PROGRESS]
         if headers and headers[1] != "[" and (mark := mark_of_job(headers)):
             jobs.append(index)
-            if most := mark[1]:
+            if mark[1]:
+                redriven.append(index)
+            if most := mark[2]:
                 max_failures[index] = int(most)
             headers = ""
         if crashes or key or headers or expires_at or progress:
@@ -146,4 +151,4 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
         jobs=jobs,
         max_failures=max_failures,
     )
-    return PostgresClaimed(number, moment, ids, leased, expired)
+    return PostgresClaimed(number, moment, ids, leased, expired, redriven)

@@ -11,11 +11,13 @@ from typing import Any
 from ....model.claim import Leased, Settle, State
 from ....model.demand import Demand
 from ....model.outcome import EXPIRED_WHY
+from ....model.redrive import ORIGIN
+from ....model.workload import Extra
 from ...postgres.arrays import numbers
 from ..claim_sizes import ClaimSizes
 from ..gates import ShutLanes
 from ..hand_over import Taker
-from ..ids import id_text
+from ..ids import id_number, id_text
 from ..poller import Found, LookResult, Poller
 from ..sweep_grace import SweepGrace
 from . import statements as call
@@ -228,7 +230,16 @@ class PostgresClaiming:
         if taken.expired:
             over = [Settle(id_text(number), fence, State.EXPIRED, reason=EXPIRED_WHY) for number in taken.expired]
             await self._settle(fence, [], over)
+        if taken.leased is not None and taken.redriven:
+            await self._tell_origins(taken.leased, taken.redriven)
         return taken.leased
+
+    async def _tell_origins(self, leased: Leased, redriven: Sequence[int]) -> None:
+        """Tells redriven items of jobs the first workloads that they had."""
+        lives = numbers(id_number(leased.ids[index]) for index in redriven)
+        rows = await self._ground.rows(call.FIRST_LIVES, (lives,), "origins of redriven workloads")
+        for index, (first,) in zip(redriven, rows, strict=True):
+            leased.extras.setdefault(index, Extra()).headers = ((ORIGIN, id_text(first)),)
 
     async def _look_at_others(self) -> bool:
         """Looks now and then for new kinds, ended leases, and items that other nodes made due earlier; returns whether

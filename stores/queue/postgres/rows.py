@@ -21,7 +21,7 @@ CANCEL = 2  # its holder is to be told
 KEYED = 4  # in `keyed`; waits for the older ones of its key
 DEDUPED = 8  # in `dedupe`
 TRIED = 16  # in `tries`
-JOB = 32  # is an item of a job: its headers are [], or [3] where it may fail three times
+JOB = 32  # is an item of a job: its headers are [], or [3] where it may fail three times, [0] or [03] in another life
 TELLS = 64  # in `callbacks`
 
 #: Next trigger of an item that waits for an older one of its key: it never becomes due by itself.
@@ -30,8 +30,9 @@ BLOCKED = (1 << 62) - 1
 PAUSED = BLOCKED + 1
 
 
-#: Matches the mark that an item of a job has instead of headers: how often it may fail, if that is bounded.
-mark_of_job = re.compile(r"\[(\d*)\]").fullmatch
+#: Matches the mark that an item of a job has instead of headers: a 0 if it is redriven, and how often it may fail, if
+#: that is bounded.
+mark_of_job = re.compile(r"\[(0?)(\d*)\]").fullmatch
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode

@@ -94,3 +94,4 @@ HISTORY = (
     "SELECT coalesce(sum(pg_total_relation_size(inhrelid)), 0)::bigint FROM pg_inherits"
     " WHERE inhparent = 'S.ended'::regclass"
 )
+FIRST_LIVES = "SELECT S.job_first_life(n) FROM unnest(%s::bigint[]) WITH ORDINALITY AS g (n, at) ORDER BY at"
