@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import NamedTuple
 
 import pytest
-from unit.scheduler.test_scheduler_core import WALL, core, flight, sent, tailer_of
+from unit.scheduler.test_scheduler_core import WALL, core, flight, sent, tailer_of, worker_of
 
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.foundation.lifecycle import cancel
 from tailrace.model.demand import Closed
+from tailrace.model.errors import Overloaded
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.workload import Kind, Outcomes
+from tailrace.scheduler.calls import Calls
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.crowding import REASON
 from tailrace.scheduler.rules.closing import LOOK_AGAIN
 from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import TailerSession, WorkerSession
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 #: Functions of the busy pool, and the one of the idle pool.
 BUSY = ("one", "two", "three", "four")
@@ -135,3 +141,28 @@ def test_tailers_of_one_tenant_leave_another_its_places_in_a_lane() -> None:
     # Then it is the first one's that go back, the newest
     assert not last.tailer.ended
     assert sum([len(each.tailer.ended) for each in others]) == 30 * 3 + 20 - here.core.running - 64
+
+
+async def test_calls_of_one_tenant_leave_others_theirs() -> None:
+    # Given a scheduler that takes eight calls, of which a tenant makes as many as it may
+    made = core(calls=8)
+    worker_of(made, limit=0)
+    calls = Calls(made, SYSTEM_CLOCK, lambda: None)
+
+    def call(tenant: str) -> asyncio.Task[pb.ExecuteReply]:
+        return asyncio.create_task(calls.run(pb.ExecuteRequest(function="a", tenant=tenant)))
+
+    out = [call("acme") for _ in range(4)]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded, match=r"the tenant 'acme' has about 4 of the 8 calls .*`calls`.*others"):
+        await call("acme")
+    # When others call, then there is room for them, and for the first one once a call of its own is over
+    out += [call("beta"), call("")]
+    await asyncio.sleep(0)
+    await cancel(out.pop(0))
+    await cancel(out.pop(0))
+    out.append(call("acme"))
+    await asyncio.sleep(0)
+    assert not any(each.done() for each in out)
+    for each in out:
+        await cancel(each)
