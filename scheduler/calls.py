@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 import math
 import uuid
+from collections import Counter
 from collections.abc import Callable
 
 from ..foundation.clock import Clock
 from ..model.errors import InvalidPayload, InvalidRequest, Overloaded, UnknownFunction
 from ..model.priority import Priority
+from ..model.shared_room import SharedRoom
 from ..model.workload import Ended, Extra, Flight, Kind, ref
 from ..wire.convert import headers_from_wire
 from ..wire.v1 import scheduler_pb2 as pb
@@ -22,10 +24,13 @@ from .misfits import Misfits
 NAME_LENGTH = 200
 #: Versions of a function that are tried at most, one after the other, for one call.
 TRIES = 16
+#: The room of the calls that are under way, which tenants share.
+ROOM = SharedRoom("calls that one scheduler has under way (`calls`)", "try again later", 1.0)
 
 
 class Calls:
-    """The calls that are open. Invariant: `_waiting` has a future for every call that is open."""
+    """The calls that are open. Invariants: `_waiting` has a future for every call that is open, `_held` how many each
+    tenant has of them."""
 
     def __init__(self, core: Core, clock: Clock, turn: Callable[[], None]) -> None:
         self._core = core
@@ -33,6 +38,8 @@ class Calls:
         self._turn = turn
         self.session = core.attach_tailer("", "execute", clock.monotonic(), patient=True)
         self._waiting: dict[int, asyncio.Future[Ended]] = {}
+        self._held: Counter[str] = Counter()
+        self._shared = False  # a tenant called
         self._number = 0
 
     async def run(self, request: pb.ExecuteRequest) -> pb.ExecuteReply:
@@ -47,11 +54,20 @@ class Calls:
             raise Overloaded(
                 f"this scheduler has {len(self._waiting)} calls under way, its bound (`calls`): try again later"
             )
+        self._shared = self._shared or bool(kind.tenant)
+        if self._shared:
+            ROOM.check(self._held, {kind.tenant: 1}, len(self._waiting), self._core.config.calls)
         id = request.id or uuid.uuid4().hex
-        for _ in range(TRIES):  # a version of the function that does not take the payload hands it to the next
-            ended = await self._try(kind, id, request)
-            if not Misfits.came_back(ended):
-                break
+        self._held[kind.tenant] += 1
+        try:
+            for _ in range(TRIES):  # a version of the function that does not take the payload hands it to the next
+                ended = await self._try(kind, id, request)
+                if not Misfits.came_back(ended):
+                    break
+        finally:
+            self._held[kind.tenant] -= 1
+            if not self._held[kind.tenant]:
+                del self._held[kind.tenant]
         return pb.ExecuteReply(outcome=ended.outcome, result=ended.result, reason=ended.reason, after=ended.after)
 
     async def _try(self, kind: Kind, id: str, request: pb.ExecuteRequest) -> Ended:

@@ -21,6 +21,7 @@ from .adoption import Adoptions
 from .closings import Closings
 from .config import SchedulerConfig
 from .credit import SessionCredits
+from .crowding import Crowding
 from .dispatch import Dispatch
 from .intake import Intake
 from .limits import Limits
@@ -66,9 +67,11 @@ class Core:
         self.shares = Shares(self.roster, self.limits, min(config.session_items, config.lane_items) // 2)
         self.closings = Closings(self.sleep, self.shares, self.returns, self.limits.charges)
         self.protection = Protection(self.limits, self.intake, self.sleep, config)
+        self.crowding = Crowding(self.roster, self.shares, self.intake, self.returns, self.tailers)
         self._dispatch = Dispatch(self.sleep, self.limits, config.opportunistic_ceiling, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
-        whole = (self.roster, self.workers, self.tailers, self.intake, self.outages, self.closings, self.returns)
+        closers = (self.outages, self.closings, self.crowding)
+        whole = (self.roster, self.workers, self.tailers, self.intake, *closers, self.returns)
         self._credit = SessionCredits(*whole, bound=config.session_items, grace=self._grace)
         self.misfits = Misfits(self.roster, self.workers)
         self.heights = SeenHeights()
@@ -305,7 +308,8 @@ class Core:
         self.limits.tick(now)
         self.intake.tick(now)
         self.usage.tick(now, wall)
-        if (self.sleep.blocked or self.closings.closed) and self.closings.review(now, wall):
+        crowds = self.crowding.look(self._credit.total, now, wall)
+        if ((self.sleep.blocked or self.closings.closed) and self.closings.review(now, wall)) or crowds:
             self._credit.close_cells()
         if self.protection.active:
             self.protection.tick(now)

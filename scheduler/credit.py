@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from ..model.demand import Cell, Closed
 from ..model.function_spec import FunctionSpec
 from .closings import Closings
+from .crowding import Crowding
 from .intake import Intake
 from .outages import Outages
 from .returns import Returns
@@ -35,6 +36,7 @@ class SessionCredits:
         intake: Intake,
         outages: Outages,
         closings: Closings,
+        crowding: Crowding,
         returns: Returns,
         bound: int,
         grace: float,
@@ -47,6 +49,7 @@ class SessionCredits:
         self._intake = intake
         self._outages = outages
         self._closings = closings
+        self._crowding = crowding
         self._speaking = returns.speaking
         self._bound = bound
         self._grace = grace
@@ -101,6 +104,8 @@ class SessionCredits:
             shut = shut.union({Closed("", reason=sentence(gate), drop=gate.action == DROP)})
         if self._closings.closed:
             shut = shut.union(self._closings.closed.values())
+        if crowded := self._crowding.closed(tailer):
+            shut = shut.union(crowded)
         if tailer.through_outages or not clogged:
             return shut
         return shut.union([cell for name, cell in clogged.items() if name not in gates.dropped])

@@ -6,7 +6,7 @@ The flow of a kind is looked up once and remembered, with what its gate says; so
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import repeat
 
@@ -98,6 +98,11 @@ class Intake:
         if self._turned_away:
             self._turn_away()
 
+    @property
+    def knows_tenants(self) -> bool:
+        """Whether items of a tenant came."""
+        return any(kind.tenant for kind in self._routes)
+
     def flows(self, kinds: Iterable[Kind]) -> list[Flow]:
         """The flows of items of these kinds that were pushed."""
         return [flow for kind in set(kinds) if (flow := self._routes.get(kind)) is not None]
@@ -143,16 +148,24 @@ class Intake:
 
     def check_bounds(self, kinds: Iterable[Kind]) -> None:
         """Sends back items that do not fit into the lanes of these kinds, first those that came last in the longest
-        flow: a flow that is blocked fills nothing that others need."""
+        flow of the tenant that has most: what is blocked fills nothing that others need."""
         for name, priority in {(kind.function, kind.priority) for kind in kinds}:
             function = self.roster.functions.get(name)
             for part in function.parts if function is not None else ():
                 flows = [flow for flow in part.flows.values() if flow.rank == priority]
                 over = sum([len(flow.items) for flow in flows]) - self._lane_items
                 while over > 0:
-                    longest = max(flows, key=len)
-                    fair = max(self._lane_items // len(flows), len(longest) - over)
-                    out = longest.overflow(fair)
+                    held = Counter([item[KIND].tenant for flow in flows for item in flow.items])
+                    tenant, most = held.most_common(1)[0]
+                    places = {
+                        flow: at
+                        for flow in flows
+                        if (at := [place for place, item in enumerate(flow.items) if item[KIND].tenant == tenant])
+                    }
+                    longest, at = max(places.items(), key=lambda each: len(each[1]))
+                    share = self._lane_items // len(held)
+                    cut = at[-min(over, most - share, len(at) - share // len(places)) :]
+                    out = [longest.items.pop(place) for place in reversed(cut)]
                     over -= len(out)
                     self._returns.end(out, HELD[Reason.LANE_FULL])
 

@@ -77,7 +77,7 @@ class Shares:
         for; and how many flows there are in all. Of the others, which may be very many, nothing is to be closed."""
         found: defaultdict[Able, dict[Flow, None]] = defaultdict(dict)
         settle, metering, seen = self._limits.settle, self._limits.metering, 0
-        for flow in self._waiting():
+        for flow in self.waiting():
             seen += 1
             if metering and (flow.running or flow.ended > flow.counted):
                 settle(flow, now)
@@ -90,7 +90,8 @@ class Shares:
                 found[flow.function.able][flow] = None
         return seen, found
 
-    def _waiting(self) -> Iterable[Flow]:
+    def waiting(self) -> Iterable[Flow]:
+        """The flows that wait, for a turn or behind a limit."""
         for able in self._roster.ables:
             yield from able.turns.waiting
             yield from able.idle.waiting

@@ -246,6 +246,36 @@ async def test_what_jobs_of_one_tenant_keep_leaves_others_theirs(tmp_path: Path)
             await gateway.stop()
 
 
+async def test_who_waits_for_busy_workers_keeps_nobody_from_idle_ones(tmp_path: Path) -> None:
+    # Given a tenant with more for one pool of workers than a scheduler takes, all of which lasts
+    (tmp_path / "mills.py").write_text(
+        "import asyncio\n\nimport tailrace\n\n"
+        + "".join(
+            f'@tailrace.function(pool="slow")\nasync def slow_{each}() -> None:\n    await asyncio.sleep(600)\n\n'
+            for each in range(4)
+        )
+        + "@tailrace.function(results=True)\nasync def quick() -> int:\n    return 1\n"
+    )
+    (tmp_path / "configs").mkdir()
+    platform = Platform(
+        tmp_path / "data", [str(tmp_path / "mills.py")], tmp_path / "configs", heartbeat=0.5, worker={"executors": 1}
+    )
+    await platform.start()
+    try:
+        async with AsyncClient(platform.gateway_address) as client:
+            await client.submit_many([Call(f"slow_{each % 4}", tenant="acme") for each in range(4000)])
+            async with asyncio.timeout(60), GatewayClient(platform.gateway_address) as operator:
+                before, there = -1, 0
+                while there != before or not there:  # until as much is out as there will be
+                    await asyncio.sleep(1)
+                    before, there = there, sum(each.in_flight for each in (await operator.overview()).tailers)
+            # When another one submits to another pool, then that runs
+            handle = await client.submit("quick", tenant="beta")
+            assert await handle.result(timeout=20) == 1
+    finally:
+        await platform.stop()
+
+
 async def test_receivers_of_one_tenant_take_no_place_of_anothers_callbacks(stores: Any) -> None:
     # Given a receiver that answers nobody but at one address
     heard, let_go = asyncio.Event(), asyncio.Event()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.gateway.rules.callback_places import places_left
-from tailrace.model.shared_room import room_left
+from tailrace.model.errors import Overloaded
+from tailrace.model.shared_room import SharedRoom, room_left
 
 many = st.integers(1, 10_000)
 
@@ -44,3 +46,14 @@ def test_no_claim_takes_more_than_the_room_of_any_tenant_that_it_may_be_of(held:
     for tenant in {*held, "new"} - closed:
         assert total <= room_left(held.get(tenant, 0), used, 16)
     assert used + total <= 16
+
+
+def test_a_batch_is_taken_whole_or_refused_for_the_tenant_that_has_no_room() -> None:
+    room = SharedRoom("places (`most`)", "try again later", 5.0)
+    held = {"a": 40, "b": 10}
+    room.check(held, {"a": 5, "b": 18}, 50, 100)
+    for more, whose in (({"b": 20, "a": 6}, "the tenant 'a' has"), ({"": 26}, "those without a tenant have")):
+        with pytest.raises(Overloaded, match=whose) as caught:
+            room.check(held, more, 50, 100)
+        assert caught.value.of_tenant and caught.value.retry_after == 5.0
+        assert "of the 100 places (`most`), and what is left is for others too: try again later" in str(caught.value)
