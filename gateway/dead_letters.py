@@ -101,9 +101,14 @@ class DeadLetterDesk:
     async def purge(
         self, which: LetterFilter, limit: int = MOST_LETTERS, why: str = "", run: str = ""
     ) -> dict[str, int]:
-        """Deletes the oldest letters of a filter; to be called again until there are no more."""
+        """Deletes the oldest letters of a filter; to be called again until there are no more. One that is in line
+        stays, since its item may run, unless its id is named: its tailer may be gone for good."""
+        letters: list[DeadLetter] = []
+        after = 0
         async with self._turn:
-            letters = await self._letters.list(_asked(which), _limit(limit))
+            while not letters and (page := await self._letters.list(_asked(which), _limit(limit), after)):
+                letters = [letter for letter in page if which.ids or not letter.in_line]
+                after = page[-1].number
             if letters:
                 await self._letters.remove([letter.number for letter in letters])
         purged = Counter(letter.kind.function for letter in letters)

@@ -53,6 +53,8 @@ class Redrives:
         parts = {name: part for name, part in self._see().partitions.items() if inherited.positions_of(name)}
         if parts:
             self._take(await self._found(parts, lambda part: inherited.positions_of(part.name)))
+        for part in parts.values():
+            inherited.passed(part)
 
     async def run(self) -> None:
         """Takes letters, once every item that was adopted has been read: those go first."""

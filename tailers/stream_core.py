@@ -210,7 +210,6 @@ class StreamCore:
         for piece in self.ordering.pieces(items) if self.inherited.pending else (items,):
             if going := self.inherited.took(piece):
                 self.push_or_hold(going)
-        self.inherited.open()
         self.decided.wake = True
 
     # Push.

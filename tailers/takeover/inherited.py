@@ -177,14 +177,14 @@ class Inherited:
                 self._settle(record, ended)
 
     def passed(self, part: Partition) -> None:
-        """Forgets adopted items below the end of what was read, all of which has come: these are settled already, or
-        gone."""
+        """Forgets adopted items that are settled already, and those below the end of what was read, all of which has
+        come: they are gone."""
         if not (self._unread or self._lost or self._shut):
             return
         for key in self._awaited(part.name):
-            if key[1] < part.frontier.end:
+            if key[1] < part.frontier.end or part.frontier.is_settled(key[1]):
                 self._forget(key)
-        self.open()
+        self._open()
 
     def ends_at(self, ends: Mapping[str, int]) -> None:
         """Forgets items adopted at a partition's end or beyond, once nothing of them runs: they were read before the
@@ -193,7 +193,7 @@ class Inherited:
             for key in [*self._unread, *self._lost]:
                 if key[1] >= ends.get(key[0], key[1] + 1) and self._unread.get(key) not in self.running:
                     self._forget(key)
-            self.open()
+            self._open()
 
     def give_up(self, now: float) -> None:
         """Forgets adopted items that were not read and of which nothing runs any more, so that they run again: nothing
@@ -203,10 +203,9 @@ class Inherited:
             if all(self._unread.get(key) not in self.running and self._lost.get(key, now) <= now for key in keys):
                 for key in keys:
                     self._forget(key)
-        self.open()
+        self._open()
 
-    def open(self) -> None:
-        """Opens the lines of partitions of which nothing more is awaited."""
+    def _open(self) -> None:
         for name in [name for name in self._shut if not self._awaits(name)]:
             self._turns.shut(self._shut.pop(name), shut=False)
 

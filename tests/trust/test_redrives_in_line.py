@@ -31,8 +31,9 @@ def told(word: str, key: str, n: int) -> bool:
     return os.path.exists(f"{FOLDER}/{word}-{key}-{n}")
 
 def note(what: str, ctx: tailrace.Context, key: str, n: int) -> None:
+    row = (what, key, n, ctx.id, getattr(ctx, "origin", ""), ctx.fence)
     with sqlite3.connect(f"{FOLDER}/runs.db", timeout=10, isolation_level=None) as runs:
-        runs.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", (what, key, n, ctx.id, ctx.origin, ctx.fence))
+        runs.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", row)
     runs.close()
 
 @tailrace.function(retry=tailrace.Retry(max_attempts=3, first="100ms"))

@@ -11,7 +11,7 @@ import pytest
 import tailrace
 from tailrace.gateway.commands.missing_letters import missing_ids, of_function
 from tailrace.model.claim import Leased, Settle, State
-from tailrace.model.dead_letter import EVERY, DeadLetter, LetterFilter
+from tailrace.model.dead_letter import EVERY, IN_LINE, DeadLetter, LetterFilter
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.errors import Overloaded, Unavailable
 from tailrace.model.redrive import STREAM_ORIGIN, token
@@ -199,6 +199,26 @@ async def test_a_redrive_goes_step_by_step_through_what_the_filter_means(stores:
     assert [row.id for row in rows] == ["0", "2", "4", "6", "8"]
     assert sorted((await claim(stores)).ids) == sorted(row.workload for row in rows)
     assert await stores.dead_letters.counts() == {"send_email": 5}
+
+
+async def test_the_letter_of_an_item_that_stood_in_a_line_is_left_to_its_tailer(
+    stores: Any, operator: GatewayClient
+) -> None:
+    # Given a letter of an item that had a place in a stream's order, and one of another kind
+    await stores.dead_letters.add([replace(FULL, id="orders/0/17", headers=(IN_LINE,)), letter("b", position=-1)])
+    for _ in range(2):  # When they are redriven, and redriven once more
+        rows = await redrive_all(operator)
+        assert (rows[0].id, rows[0].workload, rows[0].refused) == ("orders/0/17", "orders/0/17", "")
+    # Then only the other one is a workload, and the first one is marked, with its past
+    assert len((await claim(stores)).ids) == 1
+    [stays] = await stores.dead_letters.list(LetterFilter(moving=True), 10)
+    assert (stays.id, stays.in_line, stays.redrives) == ("orders/0/17", True, 1)
+    assert (await operator.dead_letter("orders/0/17")).in_line
+    # And a purge leaves it, unless it is named
+    await stores.dead_letters.add([letter("c")])
+    assert await operator.purge(EVERY, 1) == {"add": 1}
+    assert await operator.purge(EVERY, 1) == {}
+    assert await operator.purge(LetterFilter(ids=("orders/0/17",))) == {"add": 1}
 
 
 async def test_a_purge_forgets_what_the_filter_means(stores: Any, operator: GatewayClient) -> None:

@@ -52,6 +52,8 @@ def test_against_a_set(steps, start):
         frontier.advance()
         assert frontier.unsettled == len(unsettled)
         assert frontier.position == (min(unsettled) if unsettled else frontier.end)
+        for position in range(start - 2, frontier.known + 2):
+            assert frontier.is_settled(position) == (position < start or position in settled)
 
 
 def test_absent_positions_are_settled_at_once():

@@ -21,6 +21,7 @@ class Lines(RuleBasedStateMachine):
         self.model = {}
         self.out = {}  # key → the position that may be handed out
         self.next = 0
+        self.over = {}  # position → key, of what is over
 
     @rule(key=KEYS, gap=st.integers(0, 3))
     def an_item_is_read(self, key, gap):
@@ -43,11 +44,24 @@ class Lines(RuleBasedStateMachine):
             return
         free = self.order.over((position,))
         self.model[key].pop(0)
+        self.over[position] = key
         assert [each.position for each in free] == self.model[key][:1]
         if self.model[key]:
             self.out[key] = self.model[key][0]
         else:
             del self.model[key], self.out[key]
+
+    @precondition(lambda self: self.over)
+    @rule(data=st.data())
+    def one_that_is_over_is_redriven(self, data):
+        position = data.draw(st.sampled_from(sorted(self.over)))
+        key = self.over.pop(position)
+        may_go = self.order.enter(key, position, KIND)
+        assert may_go == (key not in self.model)
+        head, *others = self.model.get(key, [position])
+        self.model[key] = [head, *sorted([*others, *([] if may_go else [position])])]
+        if may_go:
+            self.out[key] = position
 
     @rule(position=st.integers(0, 50))
     def what_is_no_head_changes_nothing(self, position):

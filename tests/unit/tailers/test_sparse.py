@@ -74,6 +74,7 @@ def test_against_sets(steps):
         book.passed(frontier.position)
         assert frontier.unsettled == len(open_ones)
         assert frontier.position == (min(open_ones) if open_ones else frontier.end)
+        assert all(frontier.is_settled(position) == (position in settled) for position in there)
         assert book.open() == sorted(open_ones)
         assert book.items == len(there) + lost
         ended = {fate: book.tally[fate] + book.ahead().get(fate, 0) for fate in Fate}
