@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from ..model.did_you_mean import meant
 from ..model.errors import ConfigError, InvalidRequest, UserError
 from ..model.name import NAME_LENGTH, NAME_PATTERN
-from ..model.units import seconds, size
+from ..model.units import seconds, size, start_of
 from .strict_yaml import MAX_BYTES, Document, Place, short
 
 M = TypeVar("M", bound=BaseModel)
@@ -30,6 +30,15 @@ def _seconds(value: object) -> object:
         return seconds(value)
     except InvalidRequest as error:
         raise ValueError(str(error)) from None
+
+
+def _start(value: str) -> str:
+    if value not in ("earliest", "latest"):
+        try:
+            start_of(value, 0.0)
+        except InvalidRequest as error:
+            raise ValueError(str(error)) from None
+    return value
 
 
 def _bytes(value: object) -> object:
@@ -53,6 +62,8 @@ Bytes = Annotated[
     BeforeValidator(_bytes),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], "description": 'bytes, or text like "16MiB"'}),
 ]
+#: Where reading begins the first time, in a model: "earliest", "latest", how long before that, or a time.
+Start = Annotated[str, AfterValidator(_start)]
 #: A name in a model (model/name.py).
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
 

@@ -127,6 +127,25 @@ def delay_or_moment(option: str, text: str) -> tuple[float | None, float | None]
         ) from None
 
 
+def start_of(text: str, now: float) -> float:
+    """The wall clock time at which reading begins, from how long before `now`, or from an ISO 8601 time with its zone.
+    Raises InvalidRequest."""
+    try:
+        return now - seconds(text)
+    except InvalidRequest:
+        pass
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        when = None
+    if when is None or when.tzinfo is None:
+        raise InvalidRequest(
+            f'{text!r}: expected earliest, latest, how long before the first start, such as "2h", or a time with its '
+            'zone, such as "2026-01-31T08:00:00+01:00"'
+        )
+    return when.timestamp()
+
+
 def moment_of(option: str, text: str, now: float) -> float:
     """A wall clock time, from how long before `now` or from an ISO 8601 time (without a zone: the local one); 0 for an
     empty text. Raises InvalidRequest."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from ...foundation.config import Seconds
+from ...foundation.config import Seconds, Start
+from ...model.units import start_of
 from ...sdk.source import SourceKind
 from ...stores.kafka.clients import lacking
 from ..registry import Environment
@@ -20,8 +20,8 @@ from .kafka_reread import KafkaReader
 class KafkaSourceOptions(MemberOptions):
     """Options of a Kafka source, beside those of the connection and the membership.
 
-    start          the start of a partition that neither a checkpoint nor the group knows: earliest, latest, or a time
-                   such as 2026-01-31T08:00:00+01:00
+    start          the start of a partition that neither a checkpoint nor the group knows: earliest, latest, how long
+                   before the first start (2h), or a time such as 2026-01-31T08:00:00+01:00
     tombstones     a record without a value: deliver it with an empty payload and the header kafka.tombstone, or skip it
     release_within   seconds in which items that are out may end when the group gives a partition to another member
     on_recreated   a topic that is another one than the one that was read (deleted and made again, or in another
@@ -30,23 +30,11 @@ class KafkaSourceOptions(MemberOptions):
     hung_after     a member that gets nothing for so long, although there are more records, joins anew
     """
 
-    start: str = "earliest"
+    start: Start = "earliest"
     tombstones: Tombstones = "deliver"
     on_recreated: Literal["stop", "from_start", "group"] = "stop"
     release_within: Seconds = Field(10.0, ge=0, le=3600)
     hung_after: Seconds = Field(30.0, ge=1, le=3600)
-
-    @field_validator("start")
-    @classmethod
-    def _is_a_place_or_a_time(cls, start: str) -> str:
-        if start not in ("earliest", "latest"):
-            try:
-                when = datetime.fromisoformat(start)
-            except ValueError:
-                when = None
-            if when is None or when.tzinfo is None:
-                raise ValueError(f'{start!r}: expected earliest, latest, or a time such as "2026-01-31T08:00:00+01:00"')
-        return start
 
     @model_validator(mode="after")
     def _has_its_client(self) -> Self:
@@ -56,15 +44,14 @@ class KafkaSourceOptions(MemberOptions):
 
     @property
     def start_time(self) -> int | None:
-        """The time in `start`, in milliseconds; None: it is no time."""
-        return (
-            None if self.start in ("earliest", "latest") else int(datetime.fromisoformat(self.start).timestamp() * 1000)
-        )
+        """The time in `start`, milliseconds, which holds for whatever comes later as well; None: it is no time."""
+        time = 0.0 if self.start in ("earliest", "latest") else start_of(self.start, 0.0)
+        return int(time * 1000) if time > 0 else None
 
 
 def build(options: KafkaSourceOptions, environment: Environment) -> KafkaGroup:
     """The member of the group, which joins when it is opened."""
-    return KafkaGroup(options, environment.tailer, environment.checkpoints)
+    return KafkaGroup(options, environment.tailer, environment.checkpoints, environment.clock)
 
 
 def reader(options: KafkaSourceOptions, environment: Environment) -> KafkaReader:

@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
+from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...foundation.duties import Duties
 from ...foundation.logger import Logger
 from ...model.errors import NotConnected, Unavailable
+from ...model.units import start_of
 from ...stores.checkpoints.checkpoints import Checkpoints
 from ...stores.kafka.client import Fetch, Place, Reader, ReadUpTo, Topic, TopicAdmin
 from ...stores.kafka.client_thread import BatchedCalls, KafkaThread
@@ -63,9 +65,10 @@ class KafkaGroup:
 
     capabilities = CAPABILITIES
 
-    def __init__(self, options: Any, tailer: str, checkpoints: Checkpoints) -> None:
+    def __init__(self, options: Any, tailer: str, checkpoints: Checkpoints, clock: Clock = SYSTEM_CLOCK) -> None:
         client = client_of(options)
         self._tailer = tailer
+        self._clock = clock
         self.release_within: float = options.release_within
         self.problem = ""
         self._options = options
@@ -154,9 +157,9 @@ class KafkaGroup:
             if committed is not None and not self._lives.is_of_a_former_life(place[0], committed.words):
                 return committed.position
         bounds = await self.bounds(place)
-        position, start = bounds.start, self._options.start_time
-        if topic.begin == "first" and start is not None:
-            position = (await self._looking.call(lambda admin: admin.at_time([place], start)))[place]
+        position, time = bounds.start, self._options.start_time
+        if topic.begin == "first" and time is not None:
+            position = (await self._looking.call(lambda admin: admin.at_time([place], time)))[place]
         elif topic.begin == "first":
             position = topic.starts.get(place[1], position)  # where retention has passed it, the tailer hears of it
         if position > 0:
@@ -172,11 +175,16 @@ class KafkaGroup:
 
     async def _starts(self, topic: str, partitions: int) -> dict[int, int]:
         """The positions at which partitions begin that are there when the tailer is started first."""
-        if self._options.start != "latest":
+        start = self._options.start
+        if start == "earliest" or self._options.start_time is not None:
             return {}
         places = [(topic, number) for number in range(partitions)]
-        ends = await self._looking.call(partial(_ends_of, places))
-        return {place[1]: end for place, end in ends.items()}
+        if start == "latest":
+            found = await self._looking.call(partial(_ends_of, places))
+        else:
+            time = int(start_of(start, self._clock.wall()) * 1000)
+            found = await self._looking.call(lambda admin: admin.at_time(places, time))
+        return {place[1]: position for place, position in found.items()}
 
     async def seek(self, name: str, position: int, generation: int) -> int:
         place = place_of(name)

@@ -8,14 +8,18 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...foundation.config import Start
 from ...model.errors import InvalidRequest
 from ...model.life import Life, OnRecreated, named
 from ...model.replay import tailer_of
+from ...model.units import start_of
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.checkpoints.lives import Lives
 from ...stores.log.log import Log, Records
 from ...stores.log.readers import LogReaders
 from ..registry import Environment
+from ..seek.first_positions import first_from
 from .wait_or_closed import wait_or_closed
 
 
@@ -23,6 +27,7 @@ class LogOptions(BaseModel):
     """Options of a log source.
 
     stream        the name of the stream, which may be created later
+    start         where the first start begins: earliest, latest, how long before it (2h), or a time
     on_recreated  a log that is another one than the one that was read (its file was begun anew), or that lost records
                   which were read: stop: the tailer stops and says so; from_start: what is there now is read
     """
@@ -30,6 +35,7 @@ class LogOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     stream: str = Field(min_length=1, max_length=400)
+    start: Start = "earliest"
     on_recreated: OnRecreated = "stop"
 
 
@@ -40,7 +46,7 @@ NEAR = 256
 class LogSource:
     """Implements `sdk.source.StreamSource` over `stores.log.log.Log`. Partitions are named by their number, and in a
     further life of the log by that, too. `note` makes the tailer known to the log, so that nothing goes which it has
-    not settled; `lives` tells logs of one name apart."""
+    not settled; `lives` tells logs of one name apart, and notes where the first start began (`start`)."""
 
     capabilities = Capabilities(delays=False, timed=True, replays=True)
 
@@ -50,8 +56,11 @@ class LogSource:
         stream: str,
         note: Callable[[], Awaitable[None]] | None = None,
         lives: Lives | None = None,
+        start: str = "earliest",
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._log = log
+        self._start, self._clock = start, clock
         self._lives = lives
         self._life = Life()
         self._through: dict[int, int] = {}  # partitions that begin behind what a former life has had
@@ -94,6 +103,8 @@ class LogSource:
             now = Life(await self._log.life(self._stream))
         except InvalidRequest:  # a store server of the version before knows no such call
             now = Life()
+        if self._start != "earliest" and not positions and not lives.knows(self._stream):
+            now = now._replace(starts=await self._first_start())
         why = "its log was begun anew, or another one is in its place"
         self._life = await lives.meet(self._stream, now, f"the stream {self._stream!r}", why)
         bounds = await self._log.bounds(self._stream)
@@ -108,6 +119,14 @@ class LogSource:
                     '"on_recreated: from_start" reads all that comes from there on',
                 )
                 break
+
+    async def _first_start(self) -> dict[int, int]:
+        """The positions at which partitions begin that are there at the first start; all others begin at theirs."""
+        bounds = await self._log.bounds(self._stream)
+        if self._start == "latest":
+            return {number: each.end for number, each in bounds.items()}
+        time = start_of(self._start, self._clock.wall())
+        return {n: await first_from(self, str(n), each.start, each.end, time) for n, each in bounds.items()}
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
         if self._closed.is_set():
@@ -225,7 +244,8 @@ def build(options: LogOptions, environment: Environment) -> LogSource:
     if not tailer or tailer_of(tailer):
         return LogSource(environment.log, options.stream)
     known = partial(LogReaders(checkpoints).note, tailer, options.stream)
-    return LogSource(environment.log, options.stream, known, Lives(checkpoints, tailer, options.on_recreated))
+    lives = Lives(checkpoints, tailer, options.on_recreated)
+    return LogSource(environment.log, options.stream, known, lives, options.start, environment.clock)
 
 
 KIND = SourceKind(

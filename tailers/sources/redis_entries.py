@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ...foundation.config import Start
 from ...model.errors import InvalidRequest
 from ...model.life import OnRecreated
 from ...model.workload import Headers
@@ -47,6 +48,7 @@ class RedisStreamOptions(RedisOptions):
     payload   json: all fields as one JSON object of texts; {field: NAME}: that field's value as it is
     key_field  the field that holds the record's key; none: no key
     headers   the fields that become headers; default: with {field: NAME} all other fields, with json none
+    start     where the first start begins: earliest, latest, how long before it (2h), or a time; by the entries' ids
     on_recreated  a stream that was deleted and made again, with entries that would be passed over: stop the tailer, or
               read the new one from its start
     """
@@ -55,6 +57,7 @@ class RedisStreamOptions(RedisOptions):
     payload: Literal["json"] | PayloadField = "json"
     key_field: str | None = None
     headers: tuple[str, ...] | None = None
+    start: Start = "earliest"
     on_recreated: OnRecreated = "stop"
 
     @field_validator("streams")

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...foundation.logger import Logger
 from ...model.errors import NotConnected, Unavailable
 from ...model.life import MARK, Life
+from ...model.units import start_of
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.checkpoints.lives import ENTRIES, EPOCH, Lives
@@ -60,8 +62,14 @@ class RedisStreamSource:
     capabilities = Capabilities(delays=False, holes=True, sparse=True, timed=True, replays=True)
 
     def __init__(
-        self, options: RedisStreamOptions, checkpoints: Checkpoints, name: str, server: RedisServer | None = None
+        self,
+        options: RedisStreamOptions,
+        checkpoints: Checkpoints,
+        name: str,
+        server: RedisServer | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._options = options
         self._entries = EntryMapping(options)
         self._server = server or RedisServer(options, HELD)
@@ -83,8 +91,8 @@ class RedisStreamSource:
         streams = {}
         for key in self._options.streams:
             name = self._lives.named(key)
-            position, mark = positions.get(name, 0), known.get(name)
-            facts = await self._facts(key)
+            facts, mark = await self._facts(key), known.get(name)
+            position = positions.get(name, 0) or await self._first_start(key, facts)
             noted = None if mark is None else Had(mark.position, mark.handed_out)
             had = opened(position, noted, facts) if position else Had(0)
             read, older = (
@@ -103,6 +111,16 @@ class RedisStreamSource:
             streams[name] = ReadStream(key, name, had, read, older)
         self._streams = streams
         self._closed.clear()
+
+    async def _first_start(self, key: str, facts: StreamFacts) -> int:
+        """The position at which a stream without a checkpoint begins. It is noted at the first start: what comes later
+        is not passed over."""
+        start = self._options.start
+        if start != "earliest" and not self._lives.knows(key):
+            end = facts.last + 1
+            at = end if start == "latest" else min(end, _position_of(start_of(start, self._clock.wall())))
+            await self._lives.note(key, Life(starts={0: at if facts.first is not None and at > facts.first else 0}))
+        return self._lives.life(key).starts.get(0, 0)
 
     def _key(self, name: str) -> str:
         """The key of a partition, of former streams too."""
@@ -256,7 +274,7 @@ class RedisStreamSource:
 
     async def position_at(self, partition: str, time: float) -> int:
         """The first position at a time, with which ids begin; at most the end."""
-        return min(max(0, int(time * 1000)) << SEQUENCE_BITS, (await self._facts(self._key(partition))).last + 1)
+        return min(_position_of(time), (await self._facts(self._key(partition))).last + 1)
 
     async def ends(self) -> dict[str, int]:
         if not self._streams:
@@ -270,7 +288,7 @@ class RedisStreamSource:
             facts = await self._facts(stream.key)
             if not stream.had.exact or stream.had.entries < 0:
                 stream.know(at_end(stream.had, facts))
-            position = positions.get(stream.name, 0)
+            position = positions.get(stream.name, 0) or self._lives.life(stream.key).starts.get(0, 0)
             if position <= facts.last:
                 below = stream.count_below(position) if position else facts.removed
                 total += facts.added - below if below >= 0 and facts.added >= below else facts.length
@@ -295,9 +313,13 @@ class RedisStreamSource:
         await self._server.close()
 
 
+def _position_of(time: float) -> int:
+    return max(0, int(time * 1000)) << SEQUENCE_BITS
+
+
 def build(options: RedisStreamOptions, environment: Environment) -> RedisStreamSource:
     """The source over the streams of one server."""
-    return RedisStreamSource(options, environment.checkpoints, environment.tailer)
+    return RedisStreamSource(options, environment.checkpoints, environment.tailer, clock=environment.clock)
 
 
 KIND = SourceKind(

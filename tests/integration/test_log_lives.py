@@ -1,4 +1,4 @@
-"""A log that is another one than the one that was read, as its source finds it."""
+"""A log that is another one than the one that was read, as its source finds it; and where its first start begins."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ import pytest
 
 from tailrace.assembly.embedded import STAMPED, EmbeddedStores
 from tailrace.assembly.environments import tailers_environment
+from tailrace.foundation.clock import SYSTEM_CLOCK, Clock
 from tailrace.model.errors import PositionsGone
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.log.log import Record
 from tailrace.stores.log.readers import LogReaders
 from tailrace.stores.restored import Stamp
 from tailrace.tailers.sources import log
+from tailrace.testing.clock import ManualClock
 
 
-def source_of(stores: EmbeddedStores, choice: str = "stop") -> Any:
-    options = log.KIND.options.model_validate({"stream": "s", "on_recreated": choice})
-    return log.KIND.build(options, replace(tailers_environment(stores), tailer="t"))
+def source_of(
+    stores: EmbeddedStores, choice: str = "stop", start: str = "earliest", clock: Clock = SYSTEM_CLOCK
+) -> Any:
+    options = log.KIND.options.model_validate({"stream": "s", "on_recreated": choice, "start": start})
+    return log.KIND.build(options, replace(tailers_environment(stores), tailer="t", clock=clock))
 
 
 def numbered(first: int, count: int) -> list[Record]:
@@ -91,4 +95,30 @@ async def test_a_log_that_lost_its_end_goes_on_where_that_is_once_somebody_says_
         await stores.log.append("s", 0, numbered(15, 3))
         assert sorted(await read(source)) == [b"15", b"16", b"17", b"57", b"58"]
         assert await source.ends() == {"0@2": 18, "1@2": 9}
+        await source.close()
+
+
+@pytest.mark.parametrize(("start", "first"), [("earliest", 0), ("2h", 10), ("latest", 20)])
+async def test_a_first_start_begins_where_the_file_says_and_later_ones_where_that_was(
+    tmp_path: Path, start: str, first: int
+) -> None:
+    clock = ManualClock()
+    async with EmbeddedStores(tmp_path, clock=clock) as stores:
+        # Given a stream with records of three hours and of one hour ago
+        await stores.log.append("s", 0, numbered(0, 10))
+        clock.advance(2 * 3600)
+        await stores.log.append("s", 0, numbered(10, 10))
+        clock.advance(3600)
+        # When it is read first, and again much later, without a checkpoint, when a record and a partition have come
+        source = source_of(stores, start=start, clock=clock)
+        await source.open({})
+        assert await read(source) == [b"%d" % number for number in range(first, 20)]
+        await source.close()
+        await stores.log.append("s", 0, numbered(20, 1))
+        await stores.log.append("s", 1, numbered(21, 1))
+        clock.advance(9 * 3600)
+        source = source_of(stores, start=start, clock=clock)
+        await source.open({})
+        # Then it begins where the first one did, and reads what came since whole
+        assert sorted(map(int, await read(source))) == [*range(first, 22)]
         await source.close()

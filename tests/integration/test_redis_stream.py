@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.model.errors import InvalidRequest, NotConnected, PositionsGone, StoreFull
 from tailrace.stores.log.log import Record
 from tailrace.stores.log.redis import RedisLog, RedisLogOptions
@@ -309,3 +310,26 @@ async def test_a_stream_that_lost_its_newest_entries_goes_on(redis_server, check
         await source.open({key: end})
         assert await numbers(source, 1) == [20]
         await source.close()
+
+
+@pytest.mark.parametrize(("start", "first"), [("earliest", 0), ("2h", 10), ("latest", 20), ("2026-01-31T08:00:00Z", 0)])
+async def test_a_first_start_begins_where_it_is_told_to_and_later_ones_there(redis_server, checkpoints, start, first):
+    now = SYSTEM_CLOCK.wall()
+    with fresh(redis_server) as (client, key):
+        # Given a stream with entries of three hours and of one hour ago
+        for number in range(20):
+            client.xadd(key, {"n": number}, id=f"{int((now - (10_800 if number < 10 else 3600)) * 1000)}-{number + 1}")
+        # When it is read first, then its lag is of what is to be read
+        source = source_of(redis_server, checkpoints, key, start=start)
+        await source.open({})
+        assert first == 10 or await source.behind({}) == 20 - first
+        if first < 20:
+            assert await numbers(source, 20 - first) == [*range(first, 20)]
+        await source.close()
+        # And one that starts again without a checkpoint reads all that came since
+        for number in range(20, 25):
+            client.xadd(key, {"n": number})
+        again = source_of(redis_server, checkpoints, key, start=start)
+        await again.open({})
+        assert await numbers(again, 25 - first) == [*range(first, 25)]
+        await again.close()

@@ -11,6 +11,7 @@ from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from tailrace.assembly.platform import Platform
+from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.model.audit import Audit
 from tailrace.model.errors import TailraceError
 from tailrace.model.overview import TailerOverview
@@ -44,7 +45,7 @@ class Scene:
     async def start(self, **source: str) -> None:
         """Starts the platform; `source` has further options for the tailer from now on."""
         self.source |= source
-        options = ", ".join(f"{name}: {value}" for name, value in self.source.items())
+        options = ", ".join(f'{name}: "{value}"' for name, value in self.source.items())
         file = self._folder / "orders.yaml"
         file.write_text(f"name: orders\nsource: {{kind: kafka, {options}}}\nfunction: note\n")
         self._platform = Platform(
@@ -152,13 +153,14 @@ class Scene:
         await asyncio.to_thread(delete)
         await asyncio.sleep(0.5)  # brokers forget it one after the other
 
-    async def put(self, first: int, count: int, partition: int = 0, kafka: str = "") -> None:
-        """Produces records with these numbers."""
+    async def put(self, first: int, count: int, partition: int = 0, kafka: str = "", ago: float = 0.0) -> None:
+        """Produces records with these numbers; `ago`: seconds before now that are their time."""
+        time = int((SYSTEM_CLOCK.wall() - ago) * 1000)
 
         def produce() -> None:
             producer = KafkaProducer(bootstrap_servers=kafka or self.kafka)
             for number in range(first, first + count):
-                producer.send(self.topic, b'{"n": %d}' % number, partition=partition)
+                producer.send(self.topic, b'{"n": %d}' % number, partition=partition, timestamp_ms=time)
             producer.flush(30)
             producer.close()
 

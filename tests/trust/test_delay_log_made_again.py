@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from kafka.admin import KafkaAdminClient
 
 from tailrace.assembly.embedded import EmbeddedStores
@@ -16,7 +17,6 @@ from tailrace.model.errors import PositionsGone
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.log.log import Record
-from tailrace.stores.redis.options import RedisOptions
 
 STREAM, DUE = "delay.5s", "@delay"
 BYTES = 1 << 20
@@ -30,9 +30,8 @@ def log(request: pytest.FixtureRequest) -> tuple[dict[str, Any], Callable[[], Aw
         url = request.getfixturevalue("redis_server")
 
         async def delete_keys() -> None:
-            async with RedisOptions(url=url).client() as client:
-                await client.delete(*[f"{prefix}:{{log:{STREAM}/0}}:{each}" for each in ("records", "bounds")])
-                await client.connection_pool.disconnect()
+            with redis.Redis.from_url(url) as client:
+                client.delete(*[f"{prefix}:{{log:{STREAM}/0}}:{each}" for each in ("records", "bounds")])
 
         return {"engine": "redis", "url": url, "prefix": prefix}, delete_keys
     kafka = request.getfixturevalue("kafka")

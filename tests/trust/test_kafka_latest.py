@@ -1,4 +1,4 @@
-"""`start: latest` says where a tailer begins once, not where each partition begins that it meets later."""
+"""`start: latest` or `2h` says where a tailer begins once, not where each partition begins that it meets later."""
 
 from __future__ import annotations
 
@@ -59,4 +59,24 @@ async def test_what_was_there_at_the_first_start_is_passed_and_what_comes_betwee
     await scene.start()
     await until(scene.has_passed(30))
     # Then these run, and no others
+    assert scene.ran() == list(range(10, 30))
+
+
+@pytest.mark.trust(point=2)
+@pytest.mark.long(minutes=0.4)
+async def test_a_start_that_is_some_time_ago_holds_for_the_first_start_only(scene: Scene) -> None:
+    # Given a topic with old and newer records, and a tailer that begins two hours before its first start
+    await scene.make()
+    await scene.put(0, 10, ago=3 * 3600)
+    await scene.put(10, 10, ago=3600)
+    await scene.start(start="2h")
+    await until(scene.has_passed(20))
+    assert scene.ran() == list(range(10, 20))
+    await scene.stop()
+    # When a partition is added while it is away, with records that are older by now
+    await scene.add(2)
+    await scene.put(20, 10, partition=1, ago=3 * 3600)
+    await scene.start()
+    # Then they run
+    await until(scene.has_passed(30))
     assert scene.ran() == list(range(10, 30))
