@@ -25,6 +25,8 @@ from .records import headers_of, text_of, to_kafka, with_tombstone
 OPEN = 512
 #: Records asked for at once by one poll.
 POLL = 4096
+#: Seconds for which a question for offsets is left unanswered before it is asked who leads the partitions now.
+STALE_AFTER = 1.0
 #: Milliseconds that the broker keeps a request for records that are not there yet.
 FETCH_WAIT = 100
 BATCH_BYTES = 1 << 19
@@ -105,6 +107,17 @@ def _discard_fetched(fetcher: Any) -> None:
     records, fetcher._next_partition_records = fetcher._next_partition_records, None
     if records:
         records.drain()
+
+
+def offsets(consumer: Any, question: Callable[..., Any], about: Any, seconds: float) -> Any:
+    """Asks a consumer for offsets. All such questions go through here: where a broker answers that another one leads
+    the partition by now, kafka-python up to 3.0.12 at least asks the same broker again without an end, and does not
+    learn who leads (for five minutes, by default). So after a while that is asked for."""
+    try:
+        return question(about, timeout_ms=int(min(STALE_AFTER, seconds) * 1000))
+    except KafkaTimeoutError:
+        consumer._cluster.request_update()
+        return question(about, timeout_ms=int(seconds * 1000))
 
 
 def columns_of(records: Sequence[Any]) -> Records:
@@ -223,7 +236,8 @@ class PythonReader:
         """Learns the ends of partitions that are not known to be beyond the wanted position."""
         unsure = [place for place, fetch in wanted.items() if fetch.position >= self._ends.get(place, 0)]
         if unsure:
-            ends = self._consumer.end_offsets([TopicPartition(*place) for place in unsure])
+            places = [TopicPartition(*place) for place in unsure]
+            ends = offsets(self._consumer, self._consumer.end_offsets, places, self._timeout)
             self._ends.update({(each.topic, each.partition): end for each, end in ends.items()})
 
     def _open(self, there: Mapping[Place, Fetch]) -> None:
@@ -264,7 +278,8 @@ class PythonReader:
             try:
                 polled = poll(self._consumer, 0.05)
             except OffsetOutOfRangeError as error:  # trimmed away: from the start, then
-                for each, start in self._consumer.beginning_offsets(list(error.args[0])).items():
+                starts = offsets(self._consumer, self._consumer.beginning_offsets, [*error.args[0]], self._timeout)
+                for each, start in starts.items():
                     self._seek((each.topic, each.partition), start)
                 polled = {}
             for each, records in polled.items():

@@ -18,7 +18,7 @@ from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 from ..log.log import Bounds
 from .client import GroupMember, Place, ReadUpTo, Topic, partitions_of, topic_id
 from .options import KafkaOptions
-from .python import PythonReader, PythonWriter, consumer_settings, made, settings_of
+from .python import PythonReader, PythonWriter, consumer_settings, made, offsets, settings_of
 
 UNKNOWN_TOPIC = 3
 _EpochsOfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
@@ -92,12 +92,13 @@ class PythonTopicAdmin:
     def _ask(self, method: Callable[..., Any], places: Sequence[Place]) -> dict[Place, int]:
         if not places:
             return {}
-        found = method([TopicPartition(*place) for place in places], timeout_ms=self._timeout)
+        found = offsets(self._consumer, method, [TopicPartition(*place) for place in places], self._timeout / 1000)
         return {(each.topic, each.partition): int(position) for each, position in found.items()}
 
     def at_time(self, places: Sequence[Place], time: int) -> dict[Place, int]:
         ends = self.ends(places)
-        found = self._consumer.offsets_for_times({TopicPartition(*place): time for place in places}, self._timeout)
+        times = {TopicPartition(*place): time for place in places}
+        found = offsets(self._consumer, self._consumer.offsets_for_times, times, self._timeout / 1000)
         late = {(each.topic, each.partition): at.offset for each, at in found.items() if at is not None}
         return ends | late
 
