@@ -30,7 +30,7 @@ NOTHING: frozenset[Closed] = frozenset()
 
 
 class _Crowd(NamedTuple):
-    """What is closed to a session, how many items each tenant kept that crowded others out, and when it opens."""
+    """The cells closed to a session, how many items each tenant kept that crowded others out, and when it opens."""
 
     closed: frozenset[Closed]
     kept: Mapping[str, int]
