@@ -274,7 +274,7 @@ class Holding:
         window, again, mean = part.window, self.reading_again, self._mean_bytes
         free = window.bytes - window.used_bytes - int(again * mean)
         if window.used_items + again >= window.items or free < window.bytes >> 4:  # a few at a time would cost more
-            return 0
+            return 1 if part.redriven else 0  # which are in memory, perhaps more of them than there is room for
         return min(FLIGHT_ITEMS, ceil(free / mean)) if mean else FLIGHT_ITEMS
 
     # Reading again.
