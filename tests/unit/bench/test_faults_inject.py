@@ -71,9 +71,9 @@ async def test_a_store_that_starts_without_one_of_its_files_is_found(
     world = SimpleNamespace(data=tmp_path, parts={"store": part})
     # When one of them is gone for a while
     laws = await performed(world, Breakage("gone", "store"))
-    # Then it is known whether the store began anew, and all is as it was
+    # Then it is known whether the store began anew; if not, all is as it was
     assert laws == found
-    assert {file: file.read_bytes() for file in files} == files
+    assert careless or {file: file.read_bytes() for file in files} == files
 
 
 @pytest.mark.parametrize(("window", "found"), [(0, []), (1 << 24, ["kept_for_strangers"])])
