@@ -56,7 +56,7 @@ async def checkpoint(stores: EmbeddedStores) -> int | None:
 
 
 @pytest.mark.trust(point=2)
-@pytest.mark.long(minutes=0.3)
+@pytest.mark.long(minutes=0.05)
 async def test_what_comes_into_a_stream_that_was_made_again_is_read_whole(
     tmp_path: Path, log: tuple[dict[str, Any], Callable[[], Awaitable[None]]]
 ) -> None:

@@ -34,7 +34,7 @@ def platform_of(folder: Path, *tailers: Path) -> Platform:
 
 
 @pytest.mark.trust(point=2)
-@pytest.mark.long(minutes=0.3)
+@pytest.mark.long(minutes=0.2)
 async def test_a_tailer_of_a_folder_that_was_forgotten_begins_anew(tmp_path: Path) -> None:
     def ran() -> list[str]:
         notes = tmp_path / "notes"

@@ -20,7 +20,7 @@ async def scene(kafka: str, tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 @pytest.mark.trust(point=2)
-@pytest.mark.long(minutes=0.4)  # a client asks for new partitions now and then only
+@pytest.mark.long(minutes=0.25)  # a client asks for new partitions now and then only
 async def test_a_topic_and_a_partition_that_come_while_it_runs_are_read_whole(scene: Scene) -> None:
     # Given a tailer whose topic is not there yet
     await scene.start(start="latest")
@@ -63,7 +63,7 @@ async def test_what_was_there_at_the_first_start_is_passed_and_what_comes_betwee
 
 
 @pytest.mark.trust(point=2)
-@pytest.mark.long(minutes=0.4)
+@pytest.mark.long(minutes=0.25)
 async def test_a_start_that_is_some_time_ago_holds_for_the_first_start_only(scene: Scene) -> None:
     # Given a topic with old and newer records, and a tailer that begins two hours before its first start
     await scene.make()

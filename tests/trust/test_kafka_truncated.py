@@ -53,7 +53,7 @@ class Disk:
 
 
 @pytest.mark.trust(point=2)
-@pytest.mark.long(minutes=0.25)
+@pytest.mark.long(minutes=0.6)
 async def test_records_in_the_place_of_others_that_were_read_run(own_kafka: KafkaCluster, scene: Scene) -> None:
     # Given a tailer that has read 150 records, and is stopped
     disk = Disk(own_kafka, scene)
@@ -82,7 +82,7 @@ async def test_records_in_the_place_of_others_that_were_read_run(own_kafka: Kafk
 
 
 @pytest.mark.trust(point=2)
-@pytest.mark.long(minutes=0.25)
+@pytest.mark.long(minutes=0.6)
 async def test_a_tailer_that_runs_while_records_are_lost_says_so_and_what_it_has_read(
     own_kafka: KafkaCluster, scene: Scene
 ) -> None:

@@ -60,7 +60,7 @@ async def tailer(platform: Platform, name: str) -> TailerOverview:
 
 
 @pytest.mark.trust(point=2)
-@pytest.mark.long(minutes=0.5)
+@pytest.mark.long(minutes=0.3)
 async def test_a_log_that_was_begun_anew_stops_its_tailer_with_what_to_do(tmp_path: Path) -> None:
     # Given a stream that was read up to its end, and whose log's file is then lost
     platform = platform_of(tmp_path, "orders")

@@ -147,7 +147,7 @@ async def test_addresses_of_sentinels_that_are_written_as_servers_say_what_to_wr
         assert told.returncode and words in told.stderr and "Traceback" not in told.stderr, told.stderr
 
 
-@pytest.mark.long(minutes=0.5)
+@pytest.mark.long(minutes=0.35)
 async def test_a_switch_that_was_asked_for_loses_nothing_that_both_replicas_must_have(watch, tmp_path: Path) -> None:
     # Given a platform that finds the master through Sentinels, one of which hangs
     watched = watch(2)
