@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .plan import Deed, Fault, Item
 from .plans import plan_of
 from .scenarios import both, plan_of_faults
@@ -27,10 +29,10 @@ WRITER = plan_of_faults(
 )
 
 #: A delay stream goes back with its stores' copy, and has some copies no more that the next node adopts.
-WENT_BACK = plan_of(30132)
+WENT_BACK = replace(plan_of(30132), seed=1)
 
 #: The queue's store is away while its claims run out, and back just before.
-JUST_BACK = [plan_of(101298), plan_of(102379)]
+JUST_BACK = [replace(plan_of(101298), seed=6), replace(plan_of(102379), seed=1)]
 
 SCENARIOS = {
     "leases go on by a clock that began anew": POWER_CUTS,

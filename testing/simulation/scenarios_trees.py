@@ -144,6 +144,7 @@ REPEATED = [
     _world(
         tree("chain", 9, deeds={"a": (Deed("ok", 1.0),), "b": (Deed("fatal", 0.1), *_SOON)}, retry=1.0 + later / 10),
         faults=[Fault(1.0, "weather", what="repeat", amount=0.9, seconds=40.0)],
+        seed=2,
     )
     for later in range(3)
 ]

@@ -27,7 +27,7 @@ ROLLED = Plan(
 _LOCK = Deed("ok", 100.0, locks=True)
 #: Functions that keep the interpreter lock for ever, beside others, and one that keeps it for as long as it may.
 LOCKING = Plan(
-    1,
+    3,
     (
         *(Item(n, _SOURCES[n % 2], 1.0 + n / 10, (Deed("ok", 3.0),) * 4) for n in range(10)),
         *(Item(n, _SOURCES[n % 2], 2.5, (_LOCK,) * 30) for n in (10, 11)),

@@ -80,7 +80,7 @@ def test_every_part_waits_for_what_is_not_there_yet(start: Callable[..., Part], 
     # Given every part but the store that all of them need, in an order that none of them likes
     tailers = start("tailer", "run", "queue.yaml", "--scheduler", scheduler, "--delay", delay, "--store", store)
     worker = start("worker", "tasks.py", "--scheduler", scheduler, "--gateway", gateway)
-    worker.said(f"scheduler {scheduler} does not answer")
+    worker.said(f"scheduler {scheduler} (called because --scheduler names it) does not answer")
     schedules = start("scheduler", "--listen", scheduler, "--gateway", gateway)
     front = start("gateway", "--listen", gateway, "--store", store)
     later = start("delay", "--listen", delay, "--store", store)

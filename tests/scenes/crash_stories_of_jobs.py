@@ -27,6 +27,8 @@ TREE = TreeSpec(
     ],
     on_done="told",
 )
+#: Another one, which is cancelled as soon as it is there.
+UNWANTED = TreeSpec("job-9", "unwanted", [JobSpec("split", "split")])
 TOLD = Callback(Kind("told", 2))
 #: Feedings with which the gathered results fit no payload.
 FEEDINGS = [Feeding(Kind(name, 2), b'{"x":', b"}", 16 if name == "sum" else 1 << 20) for name in NAMES]
@@ -62,6 +64,8 @@ class JobsStory:
                 self.told.add(token)
         await jobs.change("job-1", "pause", "")
         await jobs.change("job-1", "resume", "")
+        await jobs.create(UNWANTED, FEEDINGS[:1])
+        await jobs.change("job-9", "cancel", "")
         await jobs.seal("job-1", "split")
         self.told.add("sealed")
         while not await self._over(stores):

@@ -80,6 +80,8 @@ async def test_messages_over_tls_without_a_token_are_not_kept(tmp_path: Path) ->
     (tmp_path / "configs" / "gateway.yaml").write_text(
         f"listen: tls:127.0.0.1:{gateway}\ntoken_listen: tls:127.0.0.1:{tokens}\n"
     )
+    for part in ("scheduler", "delay"):
+        (tmp_path / "configs" / f"{part}.yaml").write_text(f"listen: 127.0.0.1:{free_port()}\n")
     environment = {**os.environ, "TAILRACE_RUN_DIR": str(tmp_path / "run")}
     words = [sys.executable, "-m", "tailrace.cli"]
     made = await asyncio.create_subprocess_exec(

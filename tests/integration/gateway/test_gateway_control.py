@@ -231,6 +231,8 @@ async def test_health_and_reflection_tell_the_state(gateway: GatewayServer) -> N
 
 async def test_an_error_that_nobody_foresaw_is_answered_without_a_traceback(stores: Any) -> None:
     class Broken:
+        held = None
+
         def __getattr__(self, name: str) -> Any:
             raise RuntimeError("a bug")
 

@@ -139,6 +139,8 @@ class SlowQueue:
 
 async def test_a_full_disk_is_said_at_once(stores: Any) -> None:
     class Full:
+        held = stores.queue.held
+
         async def submit(self, items: Any) -> Any:
             raise tailrace.StoreFull("queue store: the disk is full. Free some space; nothing of this write was kept")
 
