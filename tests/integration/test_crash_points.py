@@ -82,8 +82,8 @@ async def test_a_second_crash_at_any_point_after_any_first_loses_nothing(
 @pytest.mark.parametrize(
     "story",
     [
-        pytest.param(JobsStory, marks=pytest.mark.long(minutes=5)),
-        pytest.param(LivesStory, marks=pytest.mark.long(minutes=0.5)),
+        pytest.param(JobsStory, marks=pytest.mark.long(minutes=4.3)),
+        pytest.param(LivesStory, marks=pytest.mark.long(minutes=0.4)),
     ],
     ids=lambda story: story.__name__,
 )

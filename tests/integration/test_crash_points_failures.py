@@ -191,6 +191,6 @@ async def test_failed_items_go_their_whole_way_through_a_crash_at_any_point(tmp_
     assert {point.file for point in points} == {"state", "delay"}
 
 
-@pytest.mark.long(minutes=4)  # thousands of restarts
+@pytest.mark.long(minutes=1.7)  # thousands of restarts
 async def test_failed_items_go_their_whole_way_through_two_crashes_at_any_points(tmp_path: Path) -> None:
     await explore(FailuresStory, tmp_path, again=3)
