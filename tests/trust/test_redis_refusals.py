@@ -54,7 +54,11 @@ async def test_the_rights_that_the_page_names_are_enough(own_redis, tmp_path: Pa
                 # When a node works with it, then it is refused nothing
                 refused = client.execute_command("ACL", "LOG")
                 assert not refused, refused
-                assert (await gateway.overview()).alerts == []
+                # (a machine that is busy may have something to say while it starts)
+                async with asyncio.timeout(20):
+                    while alerts := (await gateway.overview()).alerts:
+                        assert not any("NOPERM" in each.what for each in alerts), alerts
+                        await asyncio.sleep(0.1)
             assert client.execute_command("ACL", "LOG") == []
             assert client.exists("tailrace:{log}") and client.exists("{tailrace}:state:home")
     finally:
