@@ -7,7 +7,6 @@ the frontier pass an item (law 3). Batches, never item by item; a step that fail
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace as copy
@@ -17,10 +16,11 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from ...foundation.logger import Logger
 from ...model.backoff import STORE
 from ...model.dead_letter import DeadLetter
 from ...model.drop import Drop
-from ...model.errors import Overloaded, TailraceError, UserError
+from ...model.errors import Overloaded, UserError
 from ...model.ledger import LedgerEntry
 from ...model.parked import Parked
 from ...sdk.source import Placed
@@ -41,8 +41,12 @@ AWAITED = frozenset((Way.COUNT, Way.FREE))
 
 #: Ways after which nothing is left of a redriven item: its letter is forgotten.
 _ENDS = frozenset((Way.STORE, Way.DROP, Way.END))
+#: Seconds within which a source says where items lie, for their letters.
+PLACES_WITHIN = 10.0
 
 Append = Callable[[list[Departure]], Awaitable[None]]
+
+log = Logger("tailrace.tailer")
 
 
 class Destinations:
@@ -71,6 +75,7 @@ class Destinations:
         self._queues = tuple(dict.fromkeys(self._by_way.values()))
         self._full: list[Departure] = []  # those whose letters wait for room
         self._some_full = asyncio.Event()
+        self._named: list[Departure] = []  # the batch of letters that say where their items lie
 
     def _queue(self, append: Append | None, *ways: Way, gathering: bool = False) -> None:
         """Makes the queue of one destination, for the ways that lead there; `append` None: nothing is appended."""
@@ -206,7 +211,9 @@ class Destinations:
             self._appended((each,))
 
     async def _bury(self, batch: list[Departure]) -> None:
-        await self._name_places(batch)
+        if batch is not self._named:  # a write that is tried again has them
+            await self._name_places(batch)
+            self._named = batch
         letters = [cast(DeadLetter, each.load) for each in batch]
         no_room = frozenset(await self._environment.dead_letters.add(letters) or ())
         self._appended([each for each, letter in zip(batch, letters, strict=True) if letter.id not in no_room])
@@ -226,23 +233,31 @@ class Destinations:
                 self.add(each)
 
     async def _name_places(self, batch: list[Departure]) -> None:
-        """Says in each letter where its item lies, if its source has words for that. A source that does not answer
-        holds up no letter."""
+        """Says in each letter where its item lies, if its source has words for that."""
         together: defaultdict[tuple[str, str], dict[int, Departure]] = defaultdict(dict)
         for each in batch:
             letter = cast(DeadLetter, each.load)
-            if letter.position >= 0 and self._placed(letter.tailer) is not None:
+            if letter.position >= 0:
                 together[letter.tailer, letter.partition][letter.position] = each
         for (tailer, partition), those in together.items():
-            source, found = self._placed(tailer), dict[int, str]()
-            assert source is not None
-            with contextlib.suppress(TailraceError):
-                found = await source.places(partition, [*those])
-            for position, place in found.items():
-                each = those[position]
-                letter = cast(DeadLetter, each.load)
+            for position, place in (await self._places(tailer, partition, [*those])).items():
+                letter = cast(DeadLetter, those[position].load)
                 if place not in letter.reason:
-                    each.load = copy(letter, reason=f"{letter.reason} ({place})")
+                    those[position].load = copy(letter, reason=f"{letter.reason} ({place})")
+
+    async def _places(self, tailer: str, partition: str, positions: list[int]) -> dict[int, str]:
+        """The places of items. A source may be anybody's code, and its words are a help: one that fails, or does not
+        answer, holds up no letter."""
+        try:
+            source = self._placed(tailer)
+            if source is None:
+                return {}
+            async with asyncio.timeout(PLACES_WITHIN):
+                found = await source.places(partition, positions)
+            return {position: str(found[position]) for position in positions if position in found}
+        except Exception as error:
+            log.warning("letters do not say where their items lie", tailer=tailer, reason=str(error) or repr(error))
+            return {}
 
     def _placed(self, tailer: str) -> Placed | None:
         """The source of a tailer, to ask for places; None: it has no words for them."""

@@ -128,6 +128,41 @@ async def test_a_step_that_failed_is_repeated_without_those_before_it(world: Wor
     assert not world.to.failing
 
 
+async def _hangs() -> dict[int, str]:
+    await asyncio.Event().wait()
+    return {}
+
+
+async def _raises() -> dict[int, str]:
+    raise RuntimeError("a bug")
+
+
+async def _tells() -> dict[int, str]:
+    return {3: "line 4", 99: "of nobody"}
+
+
+@pytest.mark.parametrize(("answer", "reason"), [(_hangs, "x"), (_raises, "x"), (_tells, "x (line 4)")])
+async def test_a_source_says_once_where_an_item_lies_and_holds_up_no_letter_whatever_it_does(
+    world: World, monkeypatch: pytest.MonkeyPatch, answer: Any, reason: str
+) -> None:
+    # Given a source that says in words where its items lie, or fails, or never answers, and letters away at first
+    asked: list[list[int]] = []
+
+    async def places(partition: str, positions: list[int]) -> dict[int, str]:
+        asked.append(positions)
+        found: dict[int, str] = await answer()
+        return found
+
+    monkeypatch.setattr(destinations, "PLACES_WITHIN", 0.05)
+    monkeypatch.setattr(world.to, "_placed", lambda tailer: SimpleNamespace(places=places))
+    world.stores.errors = {"letter": [Unavailable("away")] * 3}
+    # When one is written
+    world.bury(3)
+    await world.done.get()
+    # Then it was asked once, however often the write was tried, and the letter is there
+    assert (asked, [letter.reason for letter in world.stores.letters]) == ([[3]], [reason])
+
+
 async def test_a_destination_that_is_away_holds_up_no_other(world: World) -> None:
     # Given letters that cannot be written
     world.stores.may_bury.clear()
