@@ -151,6 +151,7 @@ class Departure(msgspec.Struct):
     load   the content that is appended; None: nothing is
     item   the item itself, in columns of its own, where somebody still asks for it when it is done
     letter  the number of its dead letter, which is forgotten when it ends otherwise; 0: it is not redriven
+    placed  its source was asked where it lies, for its letter
     runs   it is out meanwhile, and settled when it is done: nothing else counts it as leaving
     not_before  the time (monotonic) before which an item that stays must not start
     """
@@ -164,6 +165,7 @@ class Departure(msgspec.Struct):
     load: Load | None = None
     item: EndedItem | None = None
     letter: int = 0
+    placed: bool = False
     runs: bool = False
     not_before: float = 0.0
 

@@ -75,7 +75,6 @@ class Destinations:
         self._queues = tuple(dict.fromkeys(self._by_way.values()))
         self._full: list[Departure] = []  # those whose letters wait for room
         self._some_full = asyncio.Event()
-        self._named: list[Departure] = []  # the batch of letters that say where their items lie
 
     def _queue(self, append: Append | None, *ways: Way, gathering: bool = False) -> None:
         """Makes the queue of one destination, for the ways that lead there; `append` None: nothing is appended."""
@@ -211,9 +210,7 @@ class Destinations:
             self._appended((each,))
 
     async def _bury(self, batch: list[Departure]) -> None:
-        if batch is not self._named:  # a write that is tried again has them
-            await self._name_places(batch)
-            self._named = batch
+        await self._name_places([each for each in batch if not each.placed])
         letters = [cast(DeadLetter, each.load) for each in batch]
         no_room = frozenset(await self._environment.dead_letters.add(letters) or ())
         self._appended([each for each, letter in zip(batch, letters, strict=True) if letter.id not in no_room])
@@ -236,7 +233,7 @@ class Destinations:
         """Says in each letter where its item lies, if its source has words for that."""
         together: defaultdict[tuple[str, str], dict[int, Departure]] = defaultdict(dict)
         for each in batch:
-            letter = cast(DeadLetter, each.load)
+            letter, each.placed = cast(DeadLetter, each.load), True
             if letter.position >= 0:
                 together[letter.tailer, letter.partition][letter.position] = each
         for (tailer, partition), those in together.items():
